@@ -1,4 +1,7 @@
-"""The colours and marks of every front: one thing, one colour, and never colour alone."""
+"""The colours and marks of every front: one thing, one colour, and never colour alone.
+
+They stand on a dark ground; `app/light.py` says what each is on a light one.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +54,11 @@ STATES: tuple[State, ...] = (
     State("name 6", "#D55E00", "▓", "label"),
     State("name 7", "#CC79A7", "█", "label"),
     State("other names", "#8A8F98", "░", "label"),
-    State("gemm", "#7C9CF0", "█", "label"),
-    State("attention", "#E8A33D", "▓", "label"),
-    State("kernel", "#5FA777", "█", "label"),
-    State("communication", "#E0607E", "▓", "label"),
-    State("copy", "#A58FD8", "░", "label"),
+    State("gemm", "#6D71DB", "█", "label"),
+    State("attention", "#F4A42C", "▓", "label"),
+    State("kernel", "#90FED5", "█", "label"),
+    State("communication", "#E0405A", "▓", "label"),
+    State("copy", "#A6ACF2", "░", "label"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,

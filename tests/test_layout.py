@@ -53,6 +53,7 @@ OWN_TESTS = {
     "tests/analyzers/real": "what rules say of the files of other people's programs",
     "tests/app/both_fronts": "what the terminal and the page have to say alike",
     "tests/app/web/in_browser": "the page as a browser shows it, where there is one",
+    "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",
 }
 """Folders of tests that are of no one folder of the code, and what they test instead."""
 

@@ -12,7 +12,7 @@ from stepscope.app.present.where import step_of
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
-from stepscope.app.web import figures, wire
+from stepscope.app.web import figures, shades, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
@@ -48,20 +48,30 @@ def _answer_view(app: Dash, loaded: LoadedTrace) -> None:
         Output("rule", "children"),
         Output("filled", "data"),
         Input("view", "data"),
+        Input("light", "data"),
         prevent_initial_call=True,
     )
-    def fill(props: dict[str, Any] | None) -> tuple[Any, ...]:
+    def fill(props: dict[str, Any] | None, is_light: bool | None) -> tuple[Any, ...]:
         if props is None:
             return (no_update,) * 5
         resolved = resolve(loaded, props["search"])
         index = loaded.step_index(resolved.view.step)
+        pane = pane_of(resolved.view.tab)(loaded, resolved.view)
+        tokens = figures.tokens_near(loaded.composition, index)
         return (
-            pane_of(resolved.view.tab)(loaded, resolved.view),
+            shades.in_light(pane) if is_light else pane,
             about(loaded, resolved),
-            figures.tokens_near(loaded.composition, index),
+            shades.figure_in_light(tokens) if is_light else tokens,
             _page_of(resolved.view.explain),
             props["search"],
         )
+
+    @app.callback(Output("load", "figure"), Input("light", "data"), prevent_initial_call=True)
+    def draw_load(is_light: bool | None) -> Any:
+        if is_light is None:
+            return no_update
+        load = figures.load(loaded.load)
+        return shades.figure_in_light(load) if is_light else load
 
 
 def _page_of(code: str | None) -> list[Component]:
@@ -131,6 +141,7 @@ def _hand_over(app: Dash) -> None:
         ("receive", "view", "data"),
         ("show", "picture", "data"),
         ("filled", "filled", "data"),
+        ("loaded", "load", "figure"),
         ("step", "tokens", "clickData"),
         ("step", "composition", "clickData"),
         ("place", "value-line", "clickData"),

@@ -30,6 +30,7 @@ from stepscope.app.present.blocks import (
     Tone,
 )  # fmt: skip
 from stepscope.app.printable import plain
+from stepscope.app.web.shades import shade
 from stepscope.app.web.view import View
 
 Children = list[Component]
@@ -156,7 +157,7 @@ def _cell(value: object, kind: str) -> Component:
 
 def swatch(shown: Swatch) -> Component:
     """What stands for a state, in its colour."""
-    style = {"--colour": shown.colour}
+    style = {"--colour": shade(shown.colour)}
     return html.Span(plain(shown.glyph), className=f"swatch {shown.cue}", style=style)
 
 

@@ -66,6 +66,14 @@ def load(of: LoadOverTime) -> go.Figure:
     return figure
 
 
+def blank() -> go.Figure:
+    """A chart of which nothing is known yet; what Plotly draws by itself is a white sheet."""
+    figure = go.Figure(layout=layout())
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure
+
+
 def tokens_near(of: Composition, index: int | None) -> go.Figure:
     """Tokens of the steps around one, prefill on decode, under the budget."""
     middle = min(max(index or 0, NEAR), max(NEAR, len(of) - NEAR - 1))

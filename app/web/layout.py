@@ -9,29 +9,17 @@ import numpy as np
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from stepscope.app.palette import (
-    ACCENT,
-    BACKGROUND,
-    BORDER,
-    CORES,
-    HIT,
-    MUTED,
-    NOT_APPLICABLE,
-    PANEL,
-    RAISED,
-    SEVERITY_MARKS,
-    TEXT,
-)
+from stepscope.app.palette import CORES, NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
 from stepscope.app.timeline import State, Timeline
 from stepscope.app.web import figures, panes, wire
 from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.shades import shade
 from stepscope.app.web.view import View
 from stepscope.app.widths import fit_middle
 
-LOAD_PIXELS = 1600
 LONGEST_CHIP = 18
 AT_FIRST = "at-first"
 """The class of a chip that is there while colours are as at first."""
@@ -56,13 +44,6 @@ def layout(loaded: LoadedTrace) -> Component:
         ],
         id="page",
     )
-
-
-def colours() -> dict[str, str]:
-    """The palette as CSS custom properties, by name."""
-    surfaces = {"background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER}
-    severities = {severity: mark.colour for severity, mark in SEVERITY_MARKS.items()}
-    return {**surfaces, "text": TEXT, "muted": MUTED, "accent": ACCENT, "hit": HIT, **severities}
 
 
 def _bar(loaded: LoadedTrace) -> Component:
@@ -100,6 +81,7 @@ def _bar(loaded: LoadedTrace) -> Component:
             html.Button(
                 "PNG", id="save", className="icon", title="save the view as PNG", type="button"
             ),
+            html.Button("◐", id="theme", className="icon", title="light or dark", type="button"),
             html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
         ],
         id="bar",
@@ -121,7 +103,9 @@ def _chip(state: State, kind: str = AT_FIRST) -> Component:
 
 def _button(state: State, kind: str, letter: str, words: list[str], says: str) -> Component:
     """What stands for a state or a name, which hides its spans."""
-    swatch = html.Span(letter, className=f"swatch {state.cue}", style={"--colour": state.colour})
+    swatch = html.Span(
+        letter, className=f"swatch {state.cue}", style={"--colour": shade(state.colour)}
+    )
     named: dict[str, Any] = {"data-state": state.name}
     word, *more = words
     return html.Button(
@@ -139,8 +123,8 @@ def _meaning(state: State) -> str:
 
 
 def _minimap(loaded: LoadedTrace) -> Component:
-    load = loaded.timeline.load(LOAD_PIXELS)
-    chart = dcc.Graph(id="load", figure=figures.load(load), config=figures.STILL, responsive=True)
+    load = loaded.load
+    chart = dcc.Graph(id="load", figure=figures.blank(), config=figures.STILL, responsive=True)
     gutter = [
         html.Span("load", title=load.what),
         html.Span("", id="told-hits"),
@@ -212,7 +196,13 @@ def _leaf(key: str, tab: Tab, number: str) -> Component:
 
 
 def _details(loaded: LoadedTrace) -> Component:
-    chart = dcc.Graph(id="tokens", config=figures.LIVE, responsive=True, style={"height": "126px"})
+    chart = dcc.Graph(
+        id="tokens",
+        figure=figures.blank(),
+        config=figures.LIVE,
+        responsive=True,
+        style={"height": "126px"},
+    )
     title = html.H3("tokens per step / budget")
     of = loaded.composition
     known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
@@ -227,5 +217,5 @@ def _stores(loaded: LoadedTrace) -> list[Component]:
     opened: dict[str, Any] = {"model": wire.model(loaded)}
     return [
         dcc.Store(id=name, data=opened.get(name))
-        for name in ("model", "address", "view", "filled", "ask", "picture", "export")
+        for name in ("model", "address", "view", "filled", "ask", "picture", "export", "light")
     ]

@@ -21,11 +21,12 @@ from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
-from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
+LOAD_PIXELS = 1600
 T = TypeVar("T")
 Answers = dict[tuple[int, str], T | StepscopeError]
 """What words that a person typed gave in a rank."""
@@ -79,6 +80,11 @@ class LoadedTrace:
     def summary(self) -> Summary:
         """What the trace comes to in short, with latencies held against the SLO."""
         return summary(self.trace, self.blamed, self.slo)
+
+    @cached_property
+    def load(self) -> LoadOverTime:
+        """How busy the engine was over the whole trace."""
+        return self.timeline.load(LOAD_PIXELS)
 
     @cached_property
     def bars(self) -> Bars:

@@ -8,11 +8,13 @@ from urllib.parse import quote
 
 from dash import Dash
 
+from stepscope.app.light import surfaces
 from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
-from stepscope.app.web.layout import colours, layout
+from stepscope.app.web.layout import layout
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.refusals import refuse
+from stepscope.app.web.shades import declared
 
 if TYPE_CHECKING:
     from flask import Response
@@ -27,7 +29,7 @@ SHELL = """<!DOCTYPE html>
     {%metas%}
     <title>{%title%}</title>
     <link rel="icon" href="data:image/svg+xml,ICON">
-    <style>:root { COLOURS }</style>
+    <style>COLOURS</style>
     {%css%}
   </head>
   <body>
@@ -48,15 +50,14 @@ ICON = (
 def build(trace: Trace, result: CheckResult, slo: Slo | None = None) -> Dash:
     """The page over one trace; nothing on it comes from, or goes to, another machine."""
     loaded = LoadedTrace(trace, result, slo)
-    named = colours()
+    named = surfaces(is_light=False)
     states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
     icon = quote(ICON.format(**named, **states))
-    declared = "".join(f"--{name}: {colour};" for name, colour in named.items())
     app = Dash(
         __name__,
         assets_folder=str(Path(__file__).with_name("assets")),
         assets_ignore=r"\.js$",
-        index_string=SHELL.replace("COLOURS", declared).replace("ICON", icon),
+        index_string=SHELL.replace("COLOURS", declared()).replace("ICON", icon),
         title="stepscope",
         update_title="",
         serve_locally=True,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.app.palette import INK, NAMES_OF_CORES, STATES, TEXT
+from stepscope.app import light
+from stepscope.app.palette import NAMES_OF_CORES, STATES
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import KEYMAP, STOPS
@@ -50,9 +51,9 @@ def model(loaded: LoadedTrace) -> Json:
         "states": [
             {
                 "name": state.name,
-                "colour": state.colour,
                 "cue": state.cue,
-                "ink": ink(state.colour),
+                "grounds": (grounds := _grounds(state.colour)),
+                "inks": [*map(light.ink, grounds)],
                 "called": loaded.timeline.called(number),
                 "called_otherwise": other.called(number),
             }
@@ -102,21 +103,9 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
     }
 
 
-def ink(colour: str) -> str:
-    """The colour of text that is read best on a ground of this colour."""
-    return max((INK, TEXT), key=lambda text: _contrast(text, colour))
-
-
-def _contrast(one: str, other: str) -> float:
-    darker, lighter = sorted((_luminance(one), _luminance(other)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    """Relative luminance of `#RRGGBB` as WCAG 2 defines it."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def _grounds(colour: str) -> list[str]:
+    """What a colour of the palette is in dark, and in light."""
+    return [light.colour(colour, is_light=each) for each in (False, True)]
 
 
 def _mark(loaded: LoadedTrace, key: str) -> Json:

@@ -36,7 +36,7 @@ def main() -> int:
         if browser is None:
             sys.stderr.write(f"{ABSENT}\n")
             return 2
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page = browser.new_page(viewport={"width": 1440, "height": 900}, color_scheme="dark")
         shoot_web(page, trace)
         shoot_terminal(page, terminal)
     return 0

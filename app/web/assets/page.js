@@ -8,6 +8,7 @@ import * as keys from "./keys.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
+import * as theme from "./theme.js";
 /** @import { Answer, Model, View } from "./types.js" */
 
 /** @param {Element} chip */
@@ -18,6 +19,11 @@ function open(model) {
   stage.open(model);
   watchLegend();
   fillHelp(keys.bind(model.keymap));
+  theme.follow(() => {
+    stage.recolour();
+    for (const wanted of ["panes", "load"]) busy.begin(wanted);
+    setProps("light", { data: theme.isLight() });
+  });
   address.ask();
 }
 
@@ -92,6 +98,7 @@ addEventListener("click", (event) => {
   }
   const copy = target.closest("#copy");
   if (target.closest("#save")) savePicture(byId("trace").title);
+  if (target.closest("#theme")) theme.toggle();
   if (target.closest("#ask-help")) byId("help").classList.toggle("open");
   else if (target.id === "help") byId("help").classList.remove("open");
   if (target.id === "explain") address.navigate({ explain: null }, true);
@@ -136,6 +143,7 @@ start({
   receive,
   show: (/** @type {Answer | null} */ answer) => answer && stage.show(answer),
   filled,
+  loaded: () => busy.end("load"),
   step,
   place,
 });

@@ -72,7 +72,7 @@ function box(ctx, x, y, width, height, state) {
     return;
   }
   ctx.roundRect(x, y, width, height, width > 5 ? 2 : 0);
-  ctx.fillStyle = state.cue === "mark" && width > 12 ? `${state.colour}40` : state.colour;
+  ctx.fillStyle = state.cue === "mark" && width > 12 ? `${state.colour}30` : state.colour;
   ctx.fill();
   if (state.cue === "hatch") {
     ctx.fillStyle = hatching(ctx);

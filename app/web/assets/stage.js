@@ -13,6 +13,7 @@ import { read, shownAt } from "./picture.js";
 import * as pointer from "./pointer.js";
 import * as range from "./range.js";
 import { layout, rowOf } from "./rows.js";
+import * as theme from "./theme.js";
 import * as tip from "./tip.js";
 /** @import { Answer, Hover, Lane, Model, Picture, Placed, Plan, Range, View } from "./types.js" */
 
@@ -70,9 +71,7 @@ export const rows = () => plan.rows;
 export function open(given) {
   known = given;
   document.title = `${given.name} · stepscope`;
-  for (const each of given.states) each.rgb = [1, 3, 5].map((place) => parseInt(each.colour.slice(place, place + 2), 16));
-  const style = getComputedStyle(document.documentElement);
-  for (const name of COLOURS) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  recolour();
   pointer.attach(canvas(), box(), {
     range: state, width, timeAt, at, point, sketch, mark, select, collapse, slide, pan, wheel,
     focus: () => address.go("focus"),
@@ -80,6 +79,19 @@ export function open(given) {
   minimap.attach(given, { range: state, slide, wheel });
   box().addEventListener("scroll", redraw);
   new ResizeObserver(redraw).observe(box());
+}
+
+/** Take over the colours of light or dark. */
+export function recolour() {
+  const place = Number(theme.isLight());
+  for (const each of model().states) {
+    Object.assign(each, { colour: each.grounds[place], ink: each.inks[place] });
+    each.rgb = [1, 3, 5].map((from) => parseInt(each.colour.slice(from, from + 2), 16));
+  }
+  const style = getComputedStyle(document.documentElement);
+  for (const name of COLOURS) colours[name] = style.getPropertyValue(`--${name}`).trim();
+  if (picture) picture.image = image(picture, model().states);
+  draw();
 }
 
 /** Take over a view that the server has resolved.

@@ -28,7 +28,7 @@
 
 /** @typedef {{row: Laid, y: number}} Placed */
 
-/** @typedef {{name: string, called: string, called_otherwise: string, colour: string, cue: string, ink: string, rgb: number[]}} State */
+/** @typedef {{name: string, called: string, called_otherwise: string, grounds: [string, string], inks: [string, string], colour: string, cue: string, ink: string, rgb: number[]}} State */
 
 /** @typedef {{key: string, severity: "error" | "warning" | "info", start: number | null, end: number | null, lane: number | null}} Finding */
 

@@ -18,7 +18,8 @@ from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.units import count
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.report import drawings
-from stepscope.app.web.report.markup import colour_class, markup, swatch, tag, text
+from stepscope.app.web.report.markup import markup, swatch, tag, text
+from stepscope.app.web.shades import painted
 
 MOST_FINDINGS, MOST_PICTURES, MOST_BARS = 200, 24, 30
 LARGEST_PICTURE = 60_000
@@ -43,7 +44,7 @@ def overview(loaded: LoadedTrace) -> str:
     """What the trace is, what was found, and its batches over the run."""
     left = markup(_about(loaded))
     right = markup(_found(loaded))
-    chart = drawings.batches(loaded.composition) if loaded.steps else ""
+    chart = painted(drawings.batches(loaded.composition)) if loaded.steps else ""
     return tag("div", tag("div", left) + tag("div", right), "columns") + chart
 
 
@@ -99,11 +100,9 @@ def findings(loaded: LoadedTrace, letter: str, room: Room) -> str:
 
 def _finding(loaded: LoadedTrace, letter: str, key: str, found: Finding, picture: str) -> str:
     severity = str(found.severity)
-    mark = SEVERITY_MARKS[severity]
     times = f" ×{count(found.count)}" if found.count > 1 else ""
-    kind = f"{severity} {colour_class(mark.colour)}"
     cells = [
-        f'<span class="{kind}" title="{severity}">{mark.glyph}</span>',
+        f'<span class="{severity}" title="{severity}">{SEVERITY_MARKS[severity].glyph}</span>',
         tag("span", text(found.code)),
         tag("span", text(found.name)),
         tag("span", text(place(found, loaded.timeline)), "where"),
@@ -159,5 +158,5 @@ def blame(loaded: LoadedTrace) -> str:
         if group in groups
     )
     title = tag("h4", f"{len(rows):,} of {len(blamed.requests):,} {what}")
-    bars = title + tag("div", chips, "chips") + drawings.waterfall(loaded.bars, rows)
+    bars = title + tag("div", chips, "chips") + painted(drawings.waterfall(loaded.bars, rows))
     return "".join(notes) + markup([totals_table(blamed)]) + bars

@@ -9,17 +9,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from stepscope.app.palette import (
-    ACCENT,
-    BACKGROUND,
-    BORDER,
-    HIT,
-    MUTED,
-    PANEL,
-    RAISED,
-    SEVERITY_MARKS,
-    TEXT,
-)
 from stepscope.app.timeline import State
 from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
@@ -29,6 +18,7 @@ from stepscope.app.web.report.markup import colour_class, colour_rules, tag, tex
 from stepscope.app.web.report.plates import packed, plates
 from stepscope.app.web.report.scripts import ASSETS, OWN, script
 from stepscope.app.web.report.shown_lanes import lanes_of, model
+from stepscope.app.web.shades import declared, painted
 from stepscope.ingest.progress import Progress
 
 LARGEST = 5_000_000
@@ -58,6 +48,7 @@ SHELL = """<!DOCTYPE html>
 </body>
 </html>
 """
+THEME = '<button type="button" class="icon" id="theme" title="light or dark">◐</button>'
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -121,7 +112,7 @@ def _body(held: Sequence[Held], compared: Compared | None) -> str:
         f'<section class="chapter" id="{name}"><h2>{title}</h2>\n{inner}\n</section>'
         for name, title, inner in sections
     )
-    return f'<header id="head">{head}<nav>{links}</nav></header>\n<main>{shown}</main>'
+    return f'<header id="head">{head}<nav>{links}</nav>{THEME}</header>\n<main>{shown}</main>'
 
 
 def _sections(
@@ -185,7 +176,7 @@ def _own(held: Held) -> str:
     less = f"{hidden:,} of {len(timeline.lanes):,} lanes are not in this report. " if hidden else ""
     return (
         f'<template id="{held.letter}-own"><div class="load" data-of="{text(of.what)}">'
-        f'{drawings.load(of)}</div><div class="chips">{"".join(chips)}</div>'
+        f'{painted(drawings.load(of))}</div><div class="chips">{"".join(chips)}</div>'
         f'<p class="muted">{less}</p></template>'
     )
 
@@ -214,15 +205,9 @@ def _block(name: str, content: bytes) -> str:
 
 def _style() -> str:
     """The page's own style, what a report has otherwise, and the colours."""
-    surfaces = {
-        "background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER,
-        "text": TEXT, "muted": MUTED, "accent": ACCENT, "hit": HIT,
-        **{severity: mark.colour for severity, mark in SEVERITY_MARKS.items()},
-    }  # fmt: skip
-    declared = "".join(f"--{name}: {colour};" for name, colour in surfaces.items())
     sheets = (ASSETS / "stepscope.css", OWN / "report.css")
     written = "\n".join(sheet.read_text("utf-8") for sheet in sheets)
-    return f":root {{ {declared} }}\n{written}\n{colour_rules()}\n"
+    return f"{declared()}\n{written}\n{colour_rules()}\n"
 
 
 def _digest(content: str) -> str:

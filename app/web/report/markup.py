@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import assert_never
 
-from stepscope.app.palette import SEVERITY_MARKS, STATES
+from stepscope.app.palette import STATES
 from stepscope.app.present.blocks import (
     Block,
     Fact,
@@ -22,6 +22,7 @@ from stepscope.app.present.blocks import (
     Tone,
 )  # fmt: skip
 from stepscope.app.printable import plain
+from stepscope.app.web.shades import shade
 
 LONGEST = 2_000
 """Letters of a text that a report shows; of what is longer it says how long it is."""
@@ -128,9 +129,8 @@ def colour_class(colour: str) -> str:
 
 def colour_rules() -> str:
     """What the style sheet says of the colours of states and findings."""
-    marks = (mark.colour for mark in SEVERITY_MARKS.values())
-    colours = dict.fromkeys((*(state.colour for state in STATES), *marks))
-    return "\n".join(f".{colour_class(each)} {{ --colour: {each}; }}" for each in colours)
+    colours = dict.fromkeys(state.colour for state in STATES)
+    return "\n".join(f".{colour_class(each)} {{ --colour: {shade(each)}; }}" for each in colours)
 
 
 def _class(tone: Tone) -> str:

@@ -7,11 +7,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.palette import INK, TEXT
 from stepscope.app.web import wire
 from stepscope.app.web.loaded import LoadedTrace
 from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
@@ -86,13 +84,6 @@ def test_hidden_states_leave_the_pixels() -> None:
     hidden = ask(loaded, 0, 10_000, hide=[loaded.timeline.states[at].name for at in shade])
 
     assert not any(base64.b64decode(hidden["state"]))
-
-
-@pytest.mark.parametrize(
-    ("ground", "ink"), [("#F2E962", INK), ("#0E1116", TEXT), ("#5D5E9E", TEXT)]
-)
-def test_labels_are_written_in_the_ink_that_is_read_best(ground: str, ink: str) -> None:
-    assert wire.ink(ground) == ink
 
 
 def test_a_lane_is_called_as_the_terminal_calls_it_when_it_is_pinned() -> None:

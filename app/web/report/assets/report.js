@@ -7,6 +7,7 @@ import { open, read, spansOf, unpacked } from "./plates.js";
 import { savePicture } from "./saving.js";
 import { duration, moment } from "./scale.js";
 import * as stage from "./stage.js";
+import * as theme from "./theme.js";
 /** @import { Finding, Model, Range } from "./types.js" */
 /** @typedef {Model & {during: [number, number] | null}} Held */
 
@@ -156,6 +157,7 @@ addEventListener("click", (event) => {
   }
   const chosen = /** @type {HTMLElement | null} */ (target.closest(".choose"));
   if (chosen) choose(chosen.dataset.trace || letter);
+  if (target.closest("#theme")) theme.toggle();
   if (target.closest("#save")) savePicture(model().name);
   const { during } = model();
   if (target.closest("#diverge") && during) stage.adopt({ ...stage.state(), ...framing(...during), during });
@@ -199,4 +201,5 @@ async function begin() {
   busy.end("report");
 }
 
+theme.follow(() => stage.ready() && stage.recolour());
 begin();

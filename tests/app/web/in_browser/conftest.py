@@ -54,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 def window(chromium: Browser) -> Page:
     """One page for all tests here, so that its scripts are fetched and compiled once."""
     expect.set_options(timeout=PATIENCE_MS)
-    window = chromium.new_page(viewport={"width": 1280, "height": 800})
+    window = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
     window.set_default_timeout(PATIENCE_MS)
     _watch(window)
     return window

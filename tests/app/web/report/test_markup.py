@@ -21,6 +21,7 @@ from stepscope.app.present.blocks import (
     Tone,
 )  # fmt: skip
 from stepscope.app.web.report.markup import LONGEST, colour_class, colour_rules, markup, text
+from stepscope.app.web.shades import shade
 
 HOSTILE = '"><script>alert(1)</script>\x1b[31m\u202e'
 
@@ -77,6 +78,6 @@ def test_every_colour_of_a_state_has_its_rule() -> None:
     rules = colour_rules()
 
     for state in STATES:
-        assert f".{colour_class(state.colour)} {{ --colour: {state.colour}; }}" in rules
+        assert f".{colour_class(state.colour)} {{ --colour: {shade(state.colour)}; }}" in rules
     cell = markup([Table(("",), ((Swatch("P", STATES[2].colour, "solid"),),))])
     assert colour_class(STATES[2].colour) in cell

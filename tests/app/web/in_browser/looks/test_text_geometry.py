@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Page
 
 from stepscope.app.web import panes
 from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.geometry import muddled
 from tests.app.web.in_browser.hands import Open
+from tests.app.web.in_browser.looks.geometry import muddled
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.web
@@ -27,6 +28,7 @@ def sized(window: Page) -> Iterator[Page]:
     yield window
     assert before is not None
     window.set_viewport_size(before)
+    window.emulate_media(color_scheme="dark")
 
 
 def opened_in(visit: Open, sample: str, page: Page, width: int, height: int) -> Iterator[str]:
@@ -41,11 +43,17 @@ def opened_in(visit: Open, sample: str, page: Page, width: int, height: int) -> 
         yield tab.name
 
 
+@pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}px")
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_no_text_lies_over_another_or_is_cut_without_an_ellipsis(
-    sample: str, size: tuple[int, int], visit: Open, sized: Page
+    sample: str,
+    size: tuple[int, int],
+    theme: Literal["dark", "light"],
+    visit: Open,
+    sized: Page,
 ) -> None:
+    sized.emulate_media(color_scheme=theme)
     wrong = {tab: muddled(sized) for tab in opened_in(visit, sample, sized, *size)}
 
     assert wrong == {tab: [] for tab in wrong}

@@ -1,0 +1,82 @@
+"""The palette on a light ground: what each of its colours is there, and the ink on each."""
+
+from __future__ import annotations
+
+from stepscope.app.palette import (
+    ACCENT,
+    BACKGROUND,
+    BORDER,
+    HIT,
+    MUTED,
+    PANEL,
+    RAISED,
+    SEVERITY_MARKS,
+    STATES,
+    TEXT,
+)
+
+_ON_LIGHT = {
+    BACKGROUND: "#FFFFFF", PANEL: "#F6F8FA", RAISED: "#EAEEF2", BORDER: "#D0D7DE",
+    TEXT: "#1F2328", MUTED: "#57606A", ACCENT: "#0B5FD6", HIT: "#A8228A",
+    "#5B6472": "#6B768A", "#46C3FE": "#0A99EF", "#F5B971": "#C08523", "#F95213": "#B1110B",
+    "#AC5DD2": "#9004C2",
+    "#5D5E9E": "#9986E2", "#51B9BD": "#3C8B82", "#F2E962": "#867701", "#3D4754": "#4D5869",
+    "#E69F00": "#A36B0C", "#56B4E9": "#075B9A", "#009E73": "#28A77C", "#F0E442": "#AE910B",
+    "#0072B2": "#3377BE", "#D55E00": "#A13204", "#CC79A7": "#82445B", "#8A8F98": "#7A808A",
+    "#6D71DB": "#668FFB", "#F4A42C": "#AC821C", "#90FED5": "#1B652F", "#E0405A": "#F054A6",
+    "#A6ACF2": "#794495",
+    "#7F8B9B": "#5B6472",
+}  # fmt: skip
+"""Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye."""
+SEVERITIES_ON_LIGHT = {"error": "#B1110B", "warning": "#7A4E00", "info": _ON_LIGHT[MUTED]}
+"""Findings are words as well, so a warning is darker than the decode whose colour it has else."""
+SURFACES = {
+    "background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER, "text": TEXT,
+    "muted": MUTED, "accent": ACCENT, "hit": HIT,
+}  # fmt: skip
+"""The colours of a page by what they are for."""
+INKS = ("#000000", "#FFFFFF")
+"""What text on a span can be written in."""
+
+
+def colour(of: str, *, is_light: bool) -> str:
+    """A colour of the palette as it is on a light ground, or as it is."""
+    return _ON_LIGHT.get(of.upper(), of) if is_light else of
+
+
+def severity_colour(severity: str, *, is_light: bool) -> str:
+    """The colour of a finding's mark and its words."""
+    return SEVERITIES_ON_LIGHT[severity] if is_light else SEVERITY_MARKS[severity].colour
+
+
+def surfaces(*, is_light: bool) -> dict[str, str]:
+    """The colours of a page, and those of findings, by what they are for."""
+    named = {name: colour(of, is_light=is_light) for name, of in SURFACES.items()}
+    return {
+        **named,
+        **{each: severity_colour(each, is_light=is_light) for each in SEVERITY_MARKS},
+    }
+
+
+def drawn() -> tuple[str, ...]:
+    """Every colour of the palette that something is drawn in."""
+    marks = (mark.colour for mark in SEVERITY_MARKS.values())
+    return tuple(dict.fromkeys((*SURFACES.values(), *(each.colour for each in STATES), *marks)))
+
+
+def ink(ground: str) -> str:
+    """The colour of text that is read best on a ground of this colour."""
+    return max(INKS, key=lambda text: contrast(text, ground))
+
+
+def contrast(one: str, other: str) -> float:
+    """How far two colours stand apart, as WCAG 2 defines it: 1 to 21."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(of: str) -> float:
+    """Relative luminance of `#RRGGBB` as WCAG 2 defines it."""
+    parts = [int(of[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
