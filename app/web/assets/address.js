@@ -6,6 +6,7 @@ import { setProps } from "./dash.js";
 
 /** @typedef {Record<string, string | null>} Changes */
 
+const JUMPS = ["next-finding", "previous-finding"]; // what leaves the place where one was
 const PATIENCE_MS = 5000; // an answer that takes longer no longer holds up the next jump
 
 /** What says where one is, left out.
@@ -52,7 +53,7 @@ export function navigate(changes, keep = false) {
  * Make a move of the keymap that needs the trace.
  * @param {string} move
  */
-export const go = (move) => navigate({ go: move }, true);
+export const go = (move) => navigate({ go: move }, !JUMPS.includes(move));
 
 /**
  * Whether the address says something of a name, once what waits has come.
@@ -120,4 +121,11 @@ export function changesOf(href) {
   return place ? { ...NOWHERE, t: null, ...changes } : changes;
 }
 
-addEventListener("popstate", ask);
+/** Back or forward: what was about to be written is of the entry that was left. */
+addEventListener("popstate", () => {
+  clearTimeout(soon);
+  for (const name of Object.keys(later)) delete later[name];
+  waiting.length = 0;
+  busy.end("address");
+  ask();
+});
