@@ -36,6 +36,7 @@ def layout(loaded: LoadedTrace) -> Component:
             _stage(loaded),
             _drawer(loaded),
             _details(loaded),
+            *_edges(),
             html.Div(id="tip"),
             html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
             html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
@@ -209,6 +210,21 @@ def _details(loaded: LoadedTrace) -> Component:
     return html.Aside(
         [html.Div(id="about"), html.Div([title, chart], id="budget", hidden=not known)],
         id="details",
+    )
+
+
+def _edges() -> list[Component]:
+    """What is dragged, or moved by keys, to give a panel more room."""
+    named = {"drawer": "the pane", "details": "the details", "gutter": "the names of lanes"}
+    return [_edge(name, what) for name, what in named.items()]
+
+
+def _edge(name: str, what: str) -> Component:
+    lies = "horizontal" if name == "drawer" else "vertical"
+    told: dict[str, Any] = {"aria-label": f"size of {what}", "aria-orientation": lies}
+    says = f"drag, or press arrows, to give {what} more room; a double click undoes it"
+    return html.Div(
+        id=f"edge-{name}", className="edge", role="separator", tabIndex=0, title=says, **told
     )
 
 

@@ -5,6 +5,7 @@ import * as charts from "./charts.js";
 import { setProps, start } from "./dash.js";
 import { byId, element } from "./dom.js";
 import * as keys from "./keys.js";
+import * as panels from "./panels.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
@@ -16,6 +17,7 @@ const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
 
 /** @param {Model} model */
 function open(model) {
+  panels.open();
   stage.open(model);
   watchLegend();
   fillHelp(keys.bind(model.keymap));
