@@ -38,8 +38,8 @@ def layout(loaded: LoadedTrace) -> Component:
             _details(loaded),
             *_edges(),
             html.Div(id="tip"),
-            html.Div(html.Div(className="sheet", id="keys"), id="help", className="overlay"),
-            html.Div(html.Div(className="sheet", id="rule"), id="explain", className="overlay"),
+            _overlay("help", "keys", "keys"),
+            _overlay("explain", "rule", "what the rule finds"),
             dcc.Download(id="download"),
             *_stores(loaded),
         ],
@@ -77,13 +77,24 @@ def _bar(loaded: LoadedTrace) -> Component:
                     *(_legend(other, "otherwise") if other is not loaded.timeline else ()),
                 ],
                 id="legend",
+                role="group",
+                **_called("states and names, to hide or show"),
             ),
             html.Span(id="position"),
             html.Button(
                 "PNG", id="save", className="icon", title="save the view as PNG", type="button"
             ),
-            html.Button("◐", id="theme", className="icon", title="light or dark", type="button"),
-            html.Button("?", id="ask-help", className="icon", title="keys", type="button"),
+            html.Button(
+                "◐",
+                id="theme",
+                className="icon",
+                title="light or dark",
+                type="button",
+                **_called("light or dark"),
+            ),
+            html.Button(
+                "?", id="ask-help", className="icon", title="keys", type="button", **_called("keys")
+            ),
         ],
         id="bar",
     )
@@ -158,6 +169,8 @@ def _marks(loaded: LoadedTrace) -> list[Component]:
                 href=View().link(finding=key),
                 className=str(found.severity),
                 title=f"{found.code} {found.name}",
+                tabIndex=-1,
+                **_called(f"{found.code} {found.name}"),
                 style={"left": f"{100 * place / MARK_PLACES}%"},
             )
         )
@@ -169,7 +182,11 @@ def _stage(loaded: LoadedTrace) -> Component:
     return html.Main(
         [
             html.Div(
-                [html.Div("", id="corner"), html.Canvas(id="canvas"), html.Div(id="pinned")],
+                [
+                    html.Div("", id="corner"),
+                    html.Canvas(id="canvas", role="img", **_called("what ran, over time")),
+                    html.Div(id="pinned"),
+                ],
                 id="sticky",
             ),
             html.Div(html.Div(id="names"), id="paper"),
@@ -177,6 +194,7 @@ def _stage(loaded: LoadedTrace) -> Component:
         ],
         id="stage",
         tabIndex="0",
+        **_called("timeline"),
     )
 
 
@@ -184,8 +202,15 @@ def _drawer(loaded: LoadedTrace) -> Component:
     is_blind = loaded.result.coverage.is_blind and not loaded.findings
     counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"}
     tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(panes.PANES)]
-    lower = html.Button("▾", id="lower", className="icon", title="lower or raise", type="button")
-    return html.Section([html.Nav([*tabs, lower], id="tabs"), html.Div(id="pane")], id="drawer")
+    lower = html.Button(
+        "▾", id="lower", className="icon", title="lower or raise", type="button",
+        **_called("lower or raise the pane"),
+    )  # fmt: skip
+    # What scrolls can be reached by keys.
+    pane = html.Div(id="pane", role="region", tabIndex=0, **_called("pane"))
+    return html.Section(
+        [html.Nav([*tabs, lower], id="tabs", **_called("panes")), pane], id="drawer"
+    )
 
 
 def _leaf(key: str, tab: Tab, number: str) -> Component:
@@ -208,9 +233,25 @@ def _details(loaded: LoadedTrace) -> Component:
     of = loaded.composition
     known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
     return html.Aside(
-        [html.Div(id="about"), html.Div([title, chart], id="budget", hidden=not known)],
+        [
+            html.Div(id="said", role="status", className="unseen"),
+            html.Div(id="about", role="region", tabIndex=0, **_called("what is selected")),
+            html.Div([title, chart], id="budget", hidden=not known),
+        ],
         id="details",
+        **_called("details"),
     )
+
+
+def _called(name: str) -> dict[str, Any]:
+    """What somebody who hears the page is told that an element is."""
+    return {"aria-label": name}
+
+
+def _overlay(name: str, sheet: str, says: str) -> Component:
+    told: dict[str, Any] = {**_called(says), "aria-modal": "true"}
+    inner = html.Div(className="sheet", id=sheet, role="dialog", tabIndex=-1, **told)
+    return html.Div(inner, id=name, className="overlay")
 
 
 def _edges() -> list[Component]:

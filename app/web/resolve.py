@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from stepscope.app.palette import STATES
+from stepscope.app.present.spans.said import said
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.area.selection import Selection
@@ -67,6 +68,7 @@ class Resolved:
             "selection": self._selection(loaded),
             "related": self._related(loaded),
             "during": self._during(loaded),
+            "said": said(loaded.coloured(self.view), self.selection, self.cursor[0]),
             "search": f"?{spelled}" if spelled else "",
         }
 

@@ -12,6 +12,23 @@ export function byId(id) {
   return found;
 }
 
+/** @type {Element | null} */
+let before = null; // what had the focus when an overlay was opened
+
+/**
+ * Open or close what lies over the page; the focus goes there, and back to where it was.
+ * @param {string} id
+ * @param {boolean} open
+ */
+export function overlay(id, open) {
+  const over = byId(id);
+  if (over.classList.contains("open") === open) return;
+  over.classList.toggle("open", open);
+  if (open) before = document.activeElement;
+  const next = open ? over.firstElementChild : before;
+  if (next instanceof HTMLElement) next.focus();
+}
+
 /** @returns {HTMLCanvasElement} */
 export const canvas = () => /** @type {HTMLCanvasElement} */ (byId("canvas"));
 

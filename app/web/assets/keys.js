@@ -1,6 +1,6 @@
 /* Keys: what is pressed is looked up in the keymap that the server tells of. */
 import * as address from "./address.js";
-import { byId } from "./dom.js";
+import { byId, overlay } from "./dom.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
@@ -24,7 +24,7 @@ const ownKeys = () => [
 const OPENS = {
   search: () => byId("find").focus(),
   picture: () => savePicture(byId("trace").title),
-  help: () => byId("help").classList.toggle("open"),
+  help: () => overlay("help", !byId("help").matches(".open")),
   clear,
   break: () => stops.ask("break"),
   value: () => stops.ask("value"),
@@ -34,7 +34,7 @@ const OPENS = {
 
 function clear() {
   if (document.querySelector("#explain.open")) return address.navigate({ explain: null }, true);
-  if (document.querySelector("#help.open")) return byId("help").classList.remove("open");
+  if (document.querySelector("#help.open")) return overlay("help", false);
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
   return address.go("clear");
 }

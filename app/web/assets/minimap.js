@@ -30,7 +30,8 @@ export function mark(hits) {
   const marks = (hits ? hits.places : []).map((place) => {
     const link = /** @type {HTMLAnchorElement} */ (element("a", "", GLYPH));
     link.href = `?go=hit-${place}`;
-    link.title = "go to the hit here";
+    link.title = link.ariaLabel = "go to the hit here";
+    link.tabIndex = -1;
     link.style.left = `${place}%`;
     return link;
   });

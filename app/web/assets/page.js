@@ -3,7 +3,7 @@ import * as address from "./address.js";
 import * as busy from "./busy.js";
 import * as charts from "./charts.js";
 import { setProps, start } from "./dash.js";
-import { byId, element } from "./dom.js";
+import { byId, element, overlay } from "./dom.js";
 import * as keys from "./keys.js";
 import * as panels from "./panels.js";
 import { savePicture } from "./saving.js";
@@ -11,6 +11,10 @@ import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 import * as theme from "./theme.js";
 /** @import { Answer, Model, View } from "./types.js" */
+
+/** What the lines to type in are for.
+ * @type {Record<string, string>} */
+const LINES = { find: "find a request, task, core or step", sql: "query in SQL", break: "look for", value: "value over the run" };
 
 /** @param {Element} chip */
 const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
@@ -37,15 +41,35 @@ function watchLegend() {
   for (const event of ["pointerleave", "focusout"]) legend.addEventListener(event, tell);
 }
 
+/**
+ * @param {Element} tab
+ * @param {boolean} on
+ */
+function marked(tab, on) {
+  tab.classList.toggle("on", on);
+  tab.ariaCurrent = on ? "page" : null;
+  if (on) byId("pane").ariaLabel = tab.textContent;
+}
+
+/**
+ * @param {Element} chip
+ * @param {boolean} off
+ */
+function press(chip, off) {
+  chip.classList.toggle("off", off);
+  chip.ariaPressed = String(!off);
+}
+
 /** @param {View | null} view */
 function receive(view) {
   if (!view) return;
   address.receive(view);
   stage.adopt(view);
   byId("page").classList.toggle("other-colours", stage.otherColours());
-  for (const tab of document.querySelectorAll(".leaf")) tab.classList.toggle("on", tab.id === `tab-${view.tab}`);
-  for (const chip of document.querySelectorAll(".chip")) chip.classList.toggle("off", view.hide.includes(stateOf(chip)));
-  byId("explain").classList.toggle("open", new URLSearchParams(view.search).has("explain"));
+  for (const tab of document.querySelectorAll(".leaf")) marked(tab, tab.id === `tab-${view.tab}`);
+  for (const chip of document.querySelectorAll(".chip")) press(chip, view.hide.includes(stateOf(chip)));
+  overlay("explain", new URLSearchParams(view.search).has("explain"));
+  byId("said").textContent = view.said || "";
 }
 
 /** @param {[string[], string][]} told */
@@ -96,13 +120,13 @@ addEventListener("click", (event) => {
   const chip = target.closest(".chip");
   if (chip) {
     stage.hide(stateOf(chip));
-    chip.classList.toggle("off", stage.state().hide.includes(stateOf(chip)));
+    press(chip, stage.state().hide.includes(stateOf(chip)));
   }
   const copy = target.closest("#copy");
   if (target.closest("#save")) savePicture(byId("trace").title);
   if (target.closest("#theme")) theme.toggle();
-  if (target.closest("#ask-help")) byId("help").classList.toggle("open");
-  else if (target.id === "help") byId("help").classList.remove("open");
+  if (target.closest("#ask-help")) overlay("help", !byId("help").matches(".open"));
+  else if (target.id === "help") overlay("help", false);
   if (target.id === "explain") address.navigate({ explain: null }, true);
   if (target.closest("#lower")) byId("page").classList.toggle("low");
   if (copy) copyLink(copy);
@@ -117,6 +141,7 @@ function filled(search) {
   charts.awaitThem();
   busy.end("panes");
   stops.filled();
+  for (const [id, says] of Object.entries(LINES)) document.getElementById(id)?.setAttribute("aria-label", says);
 }
 
 function closeSearch() {

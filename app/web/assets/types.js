@@ -67,6 +67,7 @@
  * @property {string[]} related
  * @property {[number, number] | null} during
  * @property {string} [search]
+ * @property {string} [said]  what is selected, in words
  * @property {string} [tab] */
 
 /** An interval of a lane that stands out: lane, from when, until when, and why.

@@ -1,0 +1,104 @@
+"""What a screen reader is told of the page, and what keys alone reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stepscope.app.web import panes
+from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.hands import SMALL, Open, press
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.web
+
+AXE = ROOT / "tests/app/web/scripts/node_modules/axe-core/axe.min.js"
+WRONG = """async () => {
+  const { violations } = await axe.run(document, {
+    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
+  });
+  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html, failureSummary }) =>
+    `${id}: ${html.slice(0, 160)} (${failureSummary.slice(0, 300)})`));
+}"""
+
+
+@pytest.fixture
+def themed(window: Page) -> Iterator[Page]:
+    yield window
+    window.emulate_media(color_scheme="dark")
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed; see CONTRIBUTING.md")
+@pytest.mark.parametrize("theme", ["dark", "light"])
+@pytest.mark.parametrize("sample", ["fcfs-preemption-before", "mix-admission-before"])
+def test_axe_finds_nothing_on_any_tab(
+    sample: str, theme: Literal["dark", "light"], visit: Open, themed: Page
+) -> None:
+    themed.emulate_media(color_scheme=theme)
+    opened = visit(Trace.open(ROOT / "sample_traces" / f"{sample}.trace"))
+    page = opened.go("?step=2")
+    page.evaluate(AXE.read_text("utf-8"))
+
+    wrong = {}
+    for tab in panes.PANES:
+        page.locator(f"#tab-{tab.name}").click()
+        opened.settle()
+        page.mouse.move(0, 0)
+        wrong[tab.name] = page.evaluate(WRONG)
+    assert wrong == {tab.name: [] for tab in panes.PANES}
+
+
+def test_what_is_selected_is_said(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+    told = page.get_by_role("status")
+
+    press(opened, "n")
+    expect(told).to_contain_text("COR001 mix-on-occupied-group: qk_pv 7/8 took")
+    opened.go("?sel=0@50000")
+    expect(told).to_have_text("lane engine: P 3, prefill, for 100 µs from 0.000 ms")
+    press(opened, "Escape j")
+    expect(told).to_contain_text("lane ")
+
+
+def test_lanes_are_an_outline_that_says_what_is_open_and_where_one_is(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?sel=0@50000")
+
+    lanes = page.get_by_role("tree", name="lanes")
+    expect(lanes.get_by_role("treeitem", name="engine", selected=True)).to_have_count(1)
+    section = lanes.get_by_role("treeitem", name="steps", level=1)
+    expect(section).to_have_attribute("aria-expanded", "true")
+    press(opened, "z")
+    expect(section).to_have_attribute("aria-expanded", "false")
+
+
+def test_tab_leads_through_the_page_and_out_of_it(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+    been: list[str] = []
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        been.append(
+            page.evaluate("() => document.activeElement.id || document.activeElement.tagName")
+        )
+        if been[-1] == "BODY" or been.count(been[0]) > 1:
+            break
+
+    assert {"brand", "find", "save", "theme", "stage", "tab-findings", "tab-sql", "pane", "about",
+            "edge-drawer"} <= set(been)  # fmt: skip
+    assert len(been) < 80
+
+
+def test_help_takes_the_focus_and_gives_it_back(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+    page.locator("#save").focus()
+
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="keys")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#save")).to_be_focused()
