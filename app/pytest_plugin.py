@@ -119,7 +119,7 @@ def assert_same_schedule(
     Raises `TraceError` where a trace cannot be read.
     """
     __tracebackhide__ = True
-    from stepscope.app.cli.compared import compared
+    from stepscope.app.replay.compared import compared
 
     both = compared((_opened(a), _opened(b)), rules=False, report=lambda *_: None)
     if both.where_they_diverge() != "":

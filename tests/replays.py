@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.app.cli.compared import compared
+from stepscope.app.replay.compared import compared
 from stepscope.app.replay.own_engine import rerun
 from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.faults import FAULTS, Fault

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.gate.conditions import Condition
     from stepscope.analyzers.gate.judge import Judged, Run
-    from stepscope.app.cli.compared import Compared
+    from stepscope.app.replay.compared import Compared
     from stepscope.ingest.progress import Progress
     from stepscope.ingest.trace import Trace
 

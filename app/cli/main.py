@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import click
 
-from stepscope.app.cli.failures import told
 from stepscope.app.cli.given import refuse_repeats
+from stepscope.app.failures import told
 from stepscope.app.printable import plain
 
 COMMANDS: dict[str, str] = {

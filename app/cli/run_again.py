@@ -43,7 +43,7 @@ def run_again(
     demands_same: bool,
 ) -> bool:  # fmt: skip
     """Run a scenario again; returns whether all is the same that can be compared."""
-    from stepscope.app.cli.compared import compared
+    from stepscope.app.replay.compared import compared
     from stepscope.app.replay.own_engine import rerun, rerun_lines
 
     if demands_same and changes:
@@ -65,7 +65,7 @@ def run_again(
 
 def resimulate(recorded: Trace, changes: Changes, into: Path, report: Progress, form: str) -> bool:
     """Run what another engine recorded on the reference engine, and say how they differ."""
-    from stepscope.app.cli.compared import compared
+    from stepscope.app.replay.compared import compared
     from stepscope.app.replay.resimulated import resimulated, resimulated_lines
 
     report("simulating", 0, None)

@@ -29,17 +29,22 @@ class RulePage:
 
 @dataclass(frozen=True, slots=True)
 class AtStep:
-    """Leads to a step in detail."""
+    """Leads to a step in detail, of a rank where that is not the usual one."""
 
     step: int
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AtChange:
-    """Leads to a row that tells of a change, by its `seq`; `step` is the one that it names."""
+    """Leads to a row that tells of a change, by its `seq`; `step` is the one that it names.
+
+    `rank` is whose row it is, where that is not the rank that one stands at.
+    """
 
     seq: int
     step: int | None = None
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

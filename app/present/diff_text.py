@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -49,14 +50,7 @@ def divergence_lines(
     starts_ns: tuple[int, int],
 ) -> Iterator[str]:
     """The first rows that differ, and what each run knew then."""
-    columns = next(stage.columns for stage in STAGES if stage.name == divergence.stage)
-    for run, row in (("A", divergence.row_a), ("B", divergence.row_b)):
-        yield f"  {run}  {_row(row, columns)}"
-    for run, only in (("A", divergence.only_a), ("B", divergence.only_b)):
-        if len(only) > MAX_ONLY:
-            yield f"  in this step {len(only):,} rows are {run}'s alone"
-        elif only:
-            yield f"  in this step only {run} has: {'; '.join(_row(row, columns) for row in only)}"
+    yield from (f"  {line}" for line in rows_told(divergence))
     yield ""
     yield "state of both at that step"
     whens = [
@@ -72,42 +66,76 @@ def divergence_lines(
             yield f"  {run} decided: {plain(line)}"
 
 
+def rows_told(divergence: Divergence) -> Iterator[str]:
+    """The first row of each run that differs, and what only one of them has in that step."""
+    columns = next(stage.columns for stage in STAGES if stage.name == divergence.stage)
+    for run, row in (("A", divergence.row_a), ("B", divergence.row_b)):
+        yield f"{run}  {_row(row, columns)}"
+    for run, only in (("A", divergence.only_a), ("B", divergence.only_b)):
+        if len(only) > MAX_ONLY:
+            yield f"in this step {len(only):,} rows are {run}'s alone"
+        elif only:
+            yield f"in this step only {run} has: {'; '.join(_row(row, columns) for row in only)}"
+
+
 def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     """What came of it: totals, where the time went, who gained and who lost, findings."""
-    came = found.outcomes
-    yield from totals_lines(came.totals, ("A", "B"))
-    changed = [(name, duration(a), duration(b)) for name, (a, b) in came.causes.items() if a != b]
-    if changed:
+    yield from table_lines(totals_table(found))
+    if causes := causes_table(found):
         yield ""
-        yield from _table(("time of all requests", "A", "B"), changed)
-    yield from _who(came.requests)
+        yield from table_lines(causes)
+    for change, those in who_told(found):
+        yield ""
+        yield change
+        yield from (f"  {each}" for each in those)
     if rules is not None:
         yield ""
-        yield from _findings(*rules)
+        table, told = findings_told(*rules)
+        yield from table_lines(table) if table else ()
+        yield from told
 
 
 def totals_lines(totals: Mapping[str, Pair], header: tuple[str, str]) -> Iterator[str]:
     """The totals of two sides that one of them tells."""
+    yield from table_lines(_totals(totals, header))
+
+
+def totals_table(found: Difference) -> Table:
+    """What each run came to; what neither trace tells is left out."""
+    return _totals(found.outcomes.totals, ("A", "B"))
+
+
+def _totals(totals: Mapping[str, Pair], header: tuple[str, str]) -> Table:
     rows = [
         (total_name(name), *(amount(name, number) for number in pair))
         for name, pair in totals.items()
         if pair != (None, None)
     ]
-    yield from _table(("outcome", *header), rows)
+    return _table(("outcome", *header), rows)
 
 
-def _findings(ours: CheckResult, theirs: CheckResult) -> Iterator[str]:
-    """Rules that find more in one run; of those that could judge both, that they do not."""
+def causes_table(found: Difference) -> Table | None:
+    """What the latency of all requests went to, as far as that differs; None where it does not."""
+    causes = found.outcomes.causes.items()
+    changed = [(name, duration(a), duration(b)) for name, (a, b) in causes if a != b]
+    return _table(("time of all requests", "A", "B"), changed) if changed else None
+
+
+def findings_told(ours: CheckResult, theirs: CheckResult) -> tuple[Table | None, tuple[str, ...]]:
+    """Rules that find more in one run, if any; of those that could judge both, that they do not."""
     codes = sorted(ours.counts.keys() | theirs.counts.keys())
     counts = [(code, *(_count(run.counts.get(code)) for run in (ours, theirs))) for code in codes]
     # A rule that does not apply to one and finds nothing in the other says nothing of either.
     differing = [row for row in counts if row[1] != row[2] and {*row[1:]} != {"0", "n/a"}]
+    table = _table(("findings of", "A", "B"), differing) if differing else None
+    return table, tuple(_judged(ours, theirs, has_more=bool(differing)))
+
+
+def _judged(ours: CheckResult, theirs: CheckResult, *, has_more: bool) -> Iterator[str]:
     both = (ours.counts.keys() & theirs.counts.keys()) - OF_THE_RECORDING
-    if differing:
-        yield from _table(("findings of", "A", "B"), differing)
     if not both:
         yield "no rule could judge what ran in both"
-    elif not differing:
+    elif not has_more:
         yield f"{times(len(both), 'rule')} could judge what ran in both, and found as much in each"
     if not both or ours.counts.keys() != theirs.counts.keys():
         for run, result in (("A", ours), ("B", theirs)):
@@ -125,6 +153,14 @@ def _paired(found: Difference) -> Iterator[str]:
         yield ""
         blocks = times(found.renumbered, "KV block")
         yield f"{blocks} of B with another number, told apart by which was used first"
+
+
+def inputs_table(found: Difference) -> Table | None:
+    """What the runs were given differently; None where that is nothing."""
+    rows = [(plain(each.what), _value(each.a), _value(each.b)) for each in found.inputs]
+    more = max(len(rows) - MAX_INPUTS, 0)
+    made = _table(("given differently", "A", "B"), rows[:MAX_INPUTS])
+    return replace(made, to_right=(), num_more=more) if rows else None
 
 
 def verdict(found: Difference) -> Iterator[str]:
@@ -176,17 +212,21 @@ def _both(name: str, pair: Pair) -> Iterator[str]:
         yield f"    {run}  {_short(value)}"
 
 
-def _who(requests: pl.DataFrame) -> Iterator[str]:
+def who_told(found: Difference) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """How many gained and how many lost, and what became of the first few of them in each run."""
+    requests = found.outcomes.requests
     for change, by in (("gained", True), ("lost", False)):
         those = requests.filter(pl.col("change") == change)
         if those.is_empty():
             continue
-        yield ""
-        yield f"{len(those):,} {change} by B"
         # Who finished in one run only comes first, then by how much.
         order = those.sort("gain_ns", descending=by, nulls_last=False)
-        for row in order.head(MAX_REQUESTS).iter_rows(named=True):
-            yield f"  {plain(row['request'] or '')}: {fate_of(row, 'a')} → {fate_of(row, 'b')}"
+        rows = order.head(MAX_REQUESTS).iter_rows(named=True)
+        fates = [
+            f"{plain(row['request'] or '')}: {fate_of(row, 'a')} → {fate_of(row, 'b')}"
+            for row in rows
+        ]
+        yield f"{len(those):,} {change} by B", tuple(fates)
 
 
 def fate_of(row: Mapping[str, Any], run: str) -> str:
@@ -232,5 +272,5 @@ def _short(text: str) -> str:
     return safe if width_of(safe) <= LONGEST else fit(safe, LONGEST)
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    return table_lines(Table(header, tuple(rows), to_right=header[1:], is_ruled=False))
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    return Table(header, tuple(rows), to_right=header[1:], is_ruled=False)

@@ -66,8 +66,7 @@ def resimulated(trace: Trace, changes: Changes, out: Path) -> Resimulated:
     cost = changes.cost or (fitted.cost if fitted else CostModel())
     if not _has_requests(trace):
         if changes.settings or changes.variant:
-            raise ConfigError("its requests are not told, so only its own batches can be priced",
-                              where=trace.name, todo="give no setting and no variant")  # fmt: skip
+            raise _without_requests(trace, "give no setting and no variant")
         save_trace(_priced(trace, cost), out)
         return Resimulated(trace, Trace.open(out), {}, (), fitted, is_scheduled=False)
     told = _told(trace)
@@ -99,6 +98,23 @@ def resimulated_lines(found: Resimulated) -> Iterator[str]:
     if found.fitted:
         yield f"  steps cost {found.fitted}"
         yield from (f"  warning: {doubt}" for doubt in found.fitted.doubts)
+
+
+def told_settings(trace: Trace) -> dict[str, str]:
+    """The settings that a re-simulation takes from a trace.
+
+    Raises ConfigError where nothing but the recorded batches could be priced, or nothing at all.
+    """
+    if not _has_requests(trace):
+        raise _without_requests(trace, "record it with arrivals and lengths of its requests")
+    _workload(trace)
+    fit(trace)
+    return _told(trace)
+
+
+def _without_requests(trace: Trace, todo: str) -> ConfigError:
+    why = "its requests are not told, so only its own batches can be priced"
+    return ConfigError(why, where=trace.name, todo=todo)
 
 
 def _has_requests(trace: Trace) -> bool:

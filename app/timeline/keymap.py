@@ -61,6 +61,7 @@ STOPS: tuple[Key, ...] = (
     Key(("c",), "next-hit", "continue to the next hit", "hit"),
     Key(("C",), "previous-hit", "go back to the hit before", "hit"),
     Key(("V",), "value", "draw a value over the run", "value"),
+    Key(("W",), "what-if", "what another variant, setting, or a fault less would change", "what"),
 )
 """Keys that ask about the whole run and go to what was found: on the step's page, on any pane."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)

@@ -17,8 +17,9 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
+from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.resolve import resolve
-from stepscope.app.web.view import View
+from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError
 
 MAX_HITS = 30
@@ -29,6 +30,7 @@ def answer(app: Dash, loaded: LoadedTrace) -> None:
     _answer_address(app, loaded)
     _answer_view(app, loaded)
     _answer_requests(app, loaded)
+    _answer_what_if(app, loaded)
     _hand_over(app)
 
 
@@ -132,6 +134,21 @@ def _hit(loaded: LoadedTrace, hit: Hit, *, first: bool) -> Component:
     href = View().link(sel=point) if point else View().link(t=(start, start + 1000))
     cells = [html.Span(hit.kind, className="kind"), html.Span(f"{hit.label}{times}")]
     return html.A(cells, href=href, className="hit first" if first else "hit")
+
+
+def _answer_what_if(app: Dash, loaded: LoadedTrace) -> None:
+    @app.callback(
+        Output("what-told", "children"),
+        Output("what-tick", "disabled"),
+        Input("what-tick", "n_intervals"),
+        Input("what-words", "data"),
+        prevent_initial_call=True,
+    )
+    def look_again(_times: int | None, words: str | None) -> tuple[Any, ...]:
+        if not words:
+            return no_update, True
+        told, is_under_way = what_told(loaded, words[:LONGEST])
+        return told, not is_under_way
 
 
 def _hand_over(app: Dash) -> None:

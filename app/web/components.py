@@ -174,8 +174,9 @@ def _href(to: Target) -> str:
             return View().link(tab="step", step=step, rank=None)
         case AtRequest(rank, request):
             return View().link(tab="request", rank=rank, request=request)
-        case AtChange(seq):
-            return View().link(tab="step", seq=seq)
+        case AtChange(seq, rank=rank):
+            elsewhere = {} if rank is None else {"rank": rank}
+            return View().link(tab="step", seq=seq, **elsewhere)
         case AtSpan(lane, since_ns):
             return View().link(sel=(lane, since_ns))
     return ""

@@ -21,6 +21,7 @@ from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
+from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
@@ -65,6 +66,11 @@ class LoadedTrace:
         debugger = Debugger(self.trace, session=self.session)
         debugger.tables.share_checked(self.result)
         return debugger
+
+    @cached_property
+    def what_ifs(self) -> WhatIfs:
+        """Runs of the trace with changes, which any request may ask for; one is run at a time."""
+        return WhatIfs(self.trace)
 
     @cached_property
     def example_stop(self) -> str:

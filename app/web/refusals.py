@@ -74,6 +74,8 @@ VALUES: Mapping[str, Any] = {
     "ask.data": PictureQuery | None,
     "find.value": str | None,
     "export.data": Exported | None,
+    "what-tick.n_intervals": int | None,
+    "what-words.data": str | None,
 }
 """What each input of a callback holds."""
 

@@ -1,7 +1,8 @@
 """From an address to the view that it means: moves made, ranges filled in, strays left out.
 
 Beside what a view spells, an address may carry `go`, a move from the view that the rest spells: by
-its name in `app/timeline/moves.py`, or to a hit of what is looked for. So every jump is a link.
+its name in `app/timeline/moves.py`, or to a hit of what is looked for. So every jump is a link, and
+so is the begin and the end of a run with changes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.what_if import ask_what_if
 from stepscope.app.web.stops import go_by_step, go_to_hit, goes_to_hit, looked, stood
 from stepscope.app.web.view import LONGEST, Range, View
 
@@ -109,6 +111,7 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     """The view that an address means in this trace; never fails."""
     view = _sane(loaded, View.parse(query))
     move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
+    ask_what_if(loaded, view.what, move)
     if goes_to_hit(move):
         return _moved(loaded, *go_to_hit(loaded, view, move))
     if view.rank is not None and move in STEP_MOVES:

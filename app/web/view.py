@@ -47,7 +47,8 @@ class View:
     selected span is shown, and `colours` is given where they are not as at first.
 
     `stop` is what is looked for, `break` in an address, in the words of the prompt's `break`, and
-    `value` what is drawn over the run, in those of its `value`.
+    `value` what is drawn over the run, in those of its `value`. `what` is to be different in a run
+    with changes, in the words of `stepscope replay`, or `?` where that is to be listed.
     Who stands between steps stands behind the change `seq`, or at the time `ts`; `step` is then the
     last whose batch was formed. `rank` is where one stands, where that is not the usual one.
     """
@@ -62,6 +63,7 @@ class View:
     ts: int | None = None
     stop: str | None = None
     value: str | None = None
+    what: str | None = None
     who: str | None = None
     request: str | None = None
     mark: Range | None = None
@@ -194,6 +196,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "ts": _number,
     "stop": _text,
     "value": _text,
+    "what": _text,
     "who": _text,
     "request": _text,
     "mark": _range,

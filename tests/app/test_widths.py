@@ -57,7 +57,7 @@ def test_all_rows_of_the_tables_of_blame_and_diff_are_equally_wide(
     shown = [(format_cell(name), took) for name, took in rows]
 
     made = Table(("cause", "took"), tuple(shown), to_right=("took",))
-    for lines in (list(table_lines(made)), list(_table(("what", "A"), shown))):
+    for lines in (list(table_lines(made)), list(table_lines(_table(("what", "A"), shown)))):
         assert len({cells(line) for line in lines}) == 1
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app.cli.compared import compared
 from stepscope.app.cli.gated import (
     SeveralRuns,
     gate_dicts,
@@ -25,7 +24,7 @@ from stepscope.app.cli.progress import Report, progress
 if TYPE_CHECKING:
     from stepscope.analyzers.gate.conditions import Condition
     from stepscope.analyzers.gate.judge import Judged
-    from stepscope.app.cli.compared import Compared
+    from stepscope.app.replay.compared import Compared
 
 
 @click.command()
@@ -93,6 +92,8 @@ def _judged(
         opened = partial(open_trace, report=report)
         several = judged_of_several((a, b), asked, opened, rules=rules, report=report)
         return several, several.judged
+    from stepscope.app.replay.compared import compared
+
     both = compared(
         (open_trace(given[0], report), open_trace(given[1], report)), rules=rules, report=report
     )

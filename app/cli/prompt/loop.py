@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 import click
 
-from stepscope.app.cli.failures import told
 from stepscope.app.cli.prompt.lines import commands_of
 from stepscope.app.cli.prompt.printing import Printer
 from stepscope.app.debug.commands import name_of, run
 from stepscope.app.debug.commands.where_it_is import prompt_text
 from stepscope.app.debug.debugger import Debugger
+from stepscope.app.failures import told
 
 REPEATED = ("step", "stepi", "back", "backi", "continue", "rc")
 """Commands that an empty line does again."""

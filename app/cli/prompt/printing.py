@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import click
 import msgspec
 
-from stepscope.app.cli.failures import told
 from stepscope.app.cli.prompt.fitted import fitted
 from stepscope.app.debug.commands.answer import Answer
+from stepscope.app.failures import told
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError
 

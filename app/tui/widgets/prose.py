@@ -219,10 +219,10 @@ def action_of(to: Target | None) -> str:
     match to:
         case RulePage(code):
             action = f"app.explain({code!r})"
-        case AtStep(step):
-            action = f"app.at_step({step})"
-        case AtChange(seq):
-            action = f"app.at_change({seq})"
+        case AtStep(step, rank):
+            action = f"app.at_step({step}, {rank})"
+        case AtChange(seq, rank=rank):
+            action = f"app.at_change({seq}, {rank})"
         case AtFinding(index):
             action = f"app.jump({index})"
         case Follow(index):

@@ -28,6 +28,7 @@ const OPENS = {
   clear,
   break: () => stops.ask("break"),
   value: () => stops.ask("value"),
+  "what-if": () => stops.ask("what"),
   "next-hit": () => stops.walk("next-hit"),
   "previous-hit": () => stops.walk("previous-hit"),
 };

@@ -117,6 +117,7 @@ function copyLink(button) {
 
 addEventListener("click", (event) => {
   const target = /** @type {Element} */ (event.target);
+  if (target.closest("#what-choices a")) stops.want("what");
   const chip = target.closest(".chip");
   if (chip) {
     stage.hide(stateOf(chip));

@@ -31,6 +31,7 @@ from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.break_bar import break_bar
 from stepscope.app.web.panes.value_bar import Asked, value_bar, value_line, value_of
+from stepscope.app.web.panes.what_if import what_bar, what_section
 from stepscope.app.web.stops import Looked, looked_here, stand
 from stepscope.app.web.view import View
 
@@ -53,8 +54,12 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         stops = list(break_bar(loaded.example_stop, view, found))
         changed = _changed(loaded, view, position)
         value = value_of(loaded, view)
-    asks = [*stops, *value_bar(view, value, position.ts_ns)]
-    told = [html.Div(asks, className="controls asks"), *_told(loaded, found, value, position)]
+    asks = [*stops, *value_bar(view, value, position.ts_ns), *what_bar(view)]
+    told = [
+        html.Div(asks, className="controls asks"),
+        *_told(loaded, found, value, position),
+        *what_section(loaded, view),
+    ]
     why = [_why(chain, view, detail)] if chain else []
     place = (
         _controls(loaded, view, position, detail.after)

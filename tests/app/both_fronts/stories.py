@@ -50,3 +50,20 @@ DIVERGED_AT, DIVERGED_IN, DIVERGED_ROW = 3, "batch", 0
 DIVERGED_FROM, DIVERGED_TO = "req-29", "req-00"
 """What the fix would have changed: nothing is found any more; from here on it decides otherwise."""
 FOUND_BEFORE = {"STV001": 40, "STV002": 241, "KVB003": 229, "KVB004": 19}
+ASKED_BEFORE, ASKED = "KVB003", f"--variant {VARIANT}"
+"""What the user stands before, and what he asks of the fix."""
+WHAT_IF = (
+    "EXACT: the reference engine recorded it",
+    f"they diverge in step {DIVERGED_AT}: {DIVERGED_IN}, row {DIVERGED_ROW}",
+    f"A request {DIVERGED_FROM}, phase decode, tokens 1",
+    f"B request {DIVERGED_TO}, phase decode, tokens 1",
+    *(f"{code} {number} 0" for code, number in FOUND_BEFORE.items()),
+    "steps 88 202",
+    "makespan 21.6 s 14.0 s",
+    "preemptions 230 10",
+    "max token gap 2.18 s 2.70 s",
+    "40 gained by B",
+    f"stepscope replay {{trace}} {ASKED} -o variant_after.trace",
+)
+"""What the fix would have changed, as the page and the terminal say it, white space apart."""
+DIVERGED_PLACE = f"step {DIVERGED_AT} of {LAST_STEP}"

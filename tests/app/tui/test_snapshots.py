@@ -7,12 +7,16 @@ at the pictures in `__snapshots__`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.tui.pages.step import StepPage
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
 from tests.app.tui.stage import NARROW, RESULT, WIDE, conflict_trace, press, settle
 from tests.app.tui.test_odd_traces import hostile_findings, hostile_trace
 
@@ -55,6 +59,26 @@ def test_it_looks_as_it_did(snap_compare: Snap, story: str, size: tuple[int, int
 def test_asides_look_as_they_did(snap_compare: Snap, story: str) -> None:
     app = StepscopeApp(conflict_trace(), RESULT)
     assert snap_compare(app, terminal_size=NARROW, run_before=arriving(*ASIDES[story]))
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+def test_what_the_fix_would_have_changed_looks_as_it_did(
+    snap_compare: Snap, size: tuple[int, int], sample_traces: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.chdir(sample_traces)
+    app = StepscopeApp(Trace.open(stories.BEFORE), RESULT)
+
+    async def arrive(pilot: Pilot[Any]) -> None:
+        await arriving("4", "W", "tab", "enter")(pilot)
+        what_ifs = app.query_one(StepPage).what_ifs
+        assert what_ifs
+        assert what_ifs.last
+        what_ifs.last.out = Path("kept") / what_ifs.last.out.name  # wherever the tests are run
+        await press(pilot, "escape", "W", "pagedown", "pagedown")
+
+    assert snap_compare(app, terminal_size=size, run_before=arrive)
 
 
 def test_hostile_names_look_harmless(snap_compare: Snap) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from stepscope.analyzers.check.run import check
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
@@ -57,3 +60,24 @@ async def test_why_a_request_waits_is_told_with_the_row_that_proves_it(sample_tr
 
         await press(pilot, "o")
         assert stories.PROOF in shown(pilot, "right")
+
+
+async def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
+    sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = sample_traces / stories.BEFORE
+    before = Trace.open(path)
+    async with opened(before, check(before), WIDE) as pilot:
+        while stories.ASKED_BEFORE not in app_of(pilot).query_one("#details", Prose).text:
+            await press(pilot, "n")
+        await press(pilot, "4", "W", "tab")
+        screen = pilot.app.screen
+        assert screen.query_one(Input).value == stories.ASKED
+        await press(pilot, "enter")
+
+        told = " ".join(screen.query_one(Prose).text.split()).lower()
+        for each in stories.WHAT_IF:
+            assert each.format(trace=path).lower() in told
+        await press(pilot, "ctrl+g")
+        assert stories.DIVERGED_PLACE in step_bar(pilot)

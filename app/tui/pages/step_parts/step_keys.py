@@ -5,7 +5,10 @@ from __future__ import annotations
 from stepscope.app.timeline.keymap import STOPS
 from stepscope.app.tui.actions import actions, of_keymap
 
-CALLED = {"break": "break", "value": "value", "next-hit": "hit(1)", "previous-hit": "hit(-1)"}
+CALLED = {
+    "break": "break", "value": "value", "what-if": "what_if", "next-hit": "hit(1)",
+    "previous-hit": "hit(-1)",
+}  # fmt: skip
 """The methods here for the actions of the keymap that ask about the whole run."""
 _IN_TIME = actions(
     ("event(-1)", "h,left,comma", "h ,", "previous event", "event"),

@@ -50,9 +50,12 @@ class Stand:
         if self.session.position.ts_ns != ts_ns:
             self.session.goto(ts_ns=ts_ns)
 
-    def at_step(self, step: int) -> Position:
-        """Stand at a step of the rank that is walked; raises ConfigError where it has none such."""
-        self.debugger.switch(self.first.rank)
+    def at_step(self, step: int, rank: int | None = None) -> Position:
+        """Stand at a step of a rank, by default of that which is walked.
+
+        Raises ConfigError where it has none such.
+        """
+        self.debugger.switch(self.first.rank if rank is None else rank)
         self.session.goto(step=step)
         return self.session.position
 

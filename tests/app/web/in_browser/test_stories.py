@@ -74,3 +74,63 @@ def test_why_a_request_waits_is_told_with_the_row_that_proves_it(
     page.go_back()
     opened.settle()
     expect(why).to_contain_text(stories.CAUSE)
+
+
+def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
+    visit: Open, sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = sample_traces / stories.BEFORE
+    opened = visit(Trace.open(path))
+    page = opened.go(f"?finding={stories.ASKED_BEFORE}.1")
+
+    press(opened, "W")
+    page.locator("#what-choices").get_by_text(stories.ASKED).click()
+    opened.settle()
+    expect(page.locator("#what")).to_have_value(stories.ASKED)
+    expect(page.locator("#what")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    told = page.locator("#what-told")
+    expect(told).to_contain_text("to go on", ignore_case=True)
+    shown = " ".join(told.inner_text().split()).lower()
+    for each in stories.WHAT_IF:
+        assert each.format(trace=path).lower() in shown
+    told.get_by_role("link", name=stories.WHAT_IF[1]).click()
+    opened.settle()
+    expect(page.locator("#pane")).to_contain_text(stories.DIVERGED_PLACE)
+    assert address(page)["what"] == stories.ASKED
+
+
+def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(
+    visit: Open, sample_traces: Path
+) -> None:
+    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+
+    page = look_for(opened, "nobody", "W", "what")
+
+    told = page.locator("#what-told")
+    expect(told.locator(".failure")).to_have_text(
+        "no variant is called 'nobody'; try before, after, order-only, defer-only"
+    )
+    expect(told.locator("#what-choices")).to_contain_text(stories.ASKED)
+
+
+def test_a_run_goes_on_without_the_page_and_is_cancelled_from_another(
+    visit: Open, sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+    page = opened.go("?tab=step&what=requests%3D400&go=what-if")
+    cancel = page.locator("#what-cancel")
+    expect(cancel).to_be_visible()
+
+    page.goto("about:blank")
+    opened.go("?tab=step&what=--variant%20defer-only&go=what-if")
+    expect(page.locator("#what-told .failure")).to_contain_text("one is run at a time")
+    cancel.click()
+    opened.settle()
+    expect(cancel).to_have_count(0)
+    page.locator("#what-run").click()
+    opened.settle()
+    expect(page.locator("#what-told")).to_contain_text("defer-only.trace")

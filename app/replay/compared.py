@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from stepscope.analyzers.check.run import CheckResult
-    from stepscope.analyzers.diff.compare import Difference, Divergence
-    from stepscope.app.present.diff_knew import Knowledge
-    from stepscope.ingest.progress import Progress
-    from stepscope.ingest.trace import Trace
+from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.analyzers.diff.compare import INCOMPARABLE, Difference, Divergence, diff
+from stepscope.app.present.diff_knew import Knowledge, knowledge
+from stepscope.app.present.diff_text import divergence_lines, outcome_lines, verdict, verdict_lines
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.trace import Trace
 
-Known = tuple["Knowledge | None", "Knowledge | None"]
-Results = tuple["CheckResult", "CheckResult"]
+Known = tuple[Knowledge | None, Knowledge | None]
+Results = tuple[CheckResult, CheckResult]
 MAX_ONLY = 100
 
 
@@ -40,8 +40,6 @@ class Compared:
 
         None where they have nothing in common that could.
         """
-        from stepscope.analyzers.diff.compare import INCOMPARABLE
-        from stepscope.app.present.diff_text import verdict
 
         if self.is_same:
             return None if self.found.verdict == INCOMPARABLE else ""
@@ -58,11 +56,8 @@ class Compared:
 
 def compared(traces: tuple[Trace, Trace], *, rules: bool, report: Progress) -> Compared:
     """Compare two traces, and run the rules on both where that is asked for."""
-    from stepscope.analyzers.diff.compare import diff as compare
-    from stepscope.app.present.diff_knew import knowledge
-
     report("comparing", 0, None)
-    found = compare(*traces)
+    found = diff(*traces)
     known: Known = (None, None)
     if divergence := found.divergence:
         known = (
@@ -74,16 +69,12 @@ def compared(traces: tuple[Trace, Trace], *, rules: bool, report: Progress) -> C
 
 def _results(traces: tuple[Trace, Trace], report: Progress) -> Results:
     """What the rules say of each trace."""
-    from stepscope.analyzers.check.run import check
-
     return check(traces[0], progress=report), check(traces[1], progress=report)
 
 
 def _text(
     traces: tuple[Trace, Trace], found: Difference, known: Known, results: Results | None
 ) -> list[str]:
-    from stepscope.app.present.diff_text import divergence_lines, outcome_lines, verdict_lines
-
     lines = list(verdict_lines(found))
     if found.divergence is not None:
         starts = traces[0].start_ns(), traces[1].start_ns()

@@ -1,0 +1,1 @@
+"""What another variant, setting or a fault less would have changed: asked, run apart, and told."""

@@ -1,0 +1,105 @@
+"""What came of a run with changes, beside the recorded one: what `stepscope diff` says of the two.
+
+It is worked out in the process that ran it, and read by the front that asked, so it is text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.app.present.blocks import Table
+from stepscope.app.present.diff_text import (
+    causes_table,
+    findings_told,
+    inputs_table,
+    rows_told,
+    totals_table,
+    verdict,
+    who_told,
+)
+from stepscope.app.replay.compared import Compared, compared
+from stepscope.app.replay.own_engine import rerun, rerun_lines
+from stepscope.app.replay.resimulated import resimulated, resimulated_lines
+from stepscope.app.replay.what_if.asked import Asked
+from stepscope.app.replay.what_if.choices import Kind
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A table of texts: what is counted, and how much of it there is in A and in B."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    num_more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A run with changes (B) beside the recorded one (A).
+
+    `ran` says how it was run, `verdict` where the two diverge, first of all in `step` of `rank`
+    (None where they do not), and `rows` what is different there. `figures` are the tables of
+    `stepscope diff`, `who` who gained and who lost, `judged` what it says below its findings.
+    """
+
+    kind: Kind
+    ran: tuple[str, ...]
+    verdict: tuple[str, ...]
+    rank: int | None
+    step: int | None
+    rows: tuple[str, ...]
+    given: Figures | None
+    totals: Figures
+    causes: Figures | None
+    who: tuple[tuple[str, tuple[str, ...]], ...]
+    findings: Figures | None
+    judged: tuple[str, ...]
+
+
+def run_otherwise(trace: Trace, kind: Kind, asked: Asked, out: Path, report: Progress) -> Came:
+    """Run a trace with changes, record that to `out`, and hold it against the trace.
+
+    Raises ConfigError for what its scenario does not know.
+    """
+    if kind is Kind.RESIMULATED:
+        report("simulating", 0, None)
+        anew = resimulated(trace, asked.changes, out)
+        replayed, ran = anew.replayed, resimulated_lines(anew)
+    else:
+        report("running again", 0, None)
+        again = rerun(trace, asked.changes, out)
+        replayed, ran = again.replayed, rerun_lines(again)
+    told = tuple(line.strip() for line in ran)
+    return _of(kind, told, compared((trace, replayed), rules=True, report=report))
+
+
+def _of(kind: Kind, ran: tuple[str, ...], both: Compared) -> Came:
+    found, where = both.found, both.found.divergence
+    assert both.results is not None
+    findings, judged = findings_told(*both.results)
+    return Came(
+        kind,
+        ran,
+        tuple(line.strip() for line in verdict(found)),
+        where.rank if where else None,
+        where.step if where else None,
+        tuple(rows_told(where)) if where else (),
+        _figures(inputs_table(found)),
+        _as_text(totals_table(found)),
+        _figures(causes_table(found)),
+        tuple(who_told(found)),
+        _figures(findings),
+        tuple(line.strip() for line in judged),
+    )
+
+
+def _figures(table: Table | None) -> Figures | None:
+    return None if table is None else _as_text(table)
+
+
+def _as_text(table: Table) -> Figures:
+    rows = tuple(tuple(str(cell) for cell in row) for row in table.rows)
+    return Figures(table.columns, rows, table.num_more)

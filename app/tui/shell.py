@@ -1,0 +1,167 @@
+"""What the application is made of: it reads the trace, and switches between pages that show it."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.widgets import ContentSwitcher, Static
+
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.summary.slo import Slo
+from stepscope.app.present.where import step_of, when
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.tui import pages, theme
+from stepscope.app.tui.actions import bindings, everywhere
+from stepscope.app.tui.pages.loading import Opening
+from stepscope.app.tui.pages.page import Opened, Page, page_of
+from stepscope.app.tui.pages.timeline import WIDE
+from stepscope.app.tui.widgets.footer import Footer
+from stepscope.app.tui.widgets.tabs import Tabs
+from stepscope.app.tui.widgets.top_bar import TopBar
+from stepscope.ingest.trace import Trace
+
+LEAST_WIDTH = 50
+LEAST_HEIGHT, HIGH = 12, 34
+
+
+class Shell(App[None]):
+    """Shows a trace on its pages; without a result it runs the rules itself, in a thread.
+
+    `page` is the one that is open first, by its name: the first of them by default. Latencies are
+    held against the `slo`.
+    """
+
+    TITLE = "stepscope"
+    CSS_PATH = "stepscope.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    # Textual declares these as lists of the instance, not of the class.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's lists
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
+
+    def __init__(
+        self, trace: Trace, result: CheckResult | None, page: str = "", slo: Slo | None = None
+    ) -> None:
+        super().__init__()
+        self.slo = slo
+        self.trace = trace
+        self.result = result
+        self.opened: Opened | None = None
+        self.tabs = pages.PAGES
+        self.shared = everywhere(self.tabs)
+        self.first_page = page or self.tabs[0].name
+        for each in bindings(self.shared):
+            self.bind(each.key, each.action, description=each.description)
+        self.register_theme(theme.STEPSCOPE)
+        self.theme = theme.STEPSCOPE.name
+
+    def compose(self) -> ComposeResult:
+        """Lay out what every page shares, and the pages."""
+        yield TopBar(id="top")
+        yield Tabs(self.tabs, id="tabs")
+        with ContentSwitcher(id="pages", initial="opening"):
+            yield Opening(self.trace, id="opening")
+            for tab in self.tabs:
+                yield page_of(tab)
+        too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"
+        yield Static(too_small, id="too-small", markup=False)
+        yield Footer(self.shared, id="footer")
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        top = self.query_one(TopBar)
+        top.trace_name = self.trace.name
+        manifest = self.trace.manifest
+        top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
+        self.query_one(Opening).read()
+
+    @property
+    def view(self) -> Navigator | None:
+        """What is being looked at, as soon as the trace is laid out."""
+        return self.opened.view if self.opened else None
+
+    # ── what was read ────────────────────────────────────────────────────────────────────────
+
+    @on(Opening.Progressed)
+    def _show_progress(self, event: Opening.Progressed) -> None:
+        self.query_one(TopBar).progress = event.text
+
+    @on(Opening.Opened)
+    def _take_models(self, event: Opening.Opened) -> None:
+        models = event.models
+        view = Navigator(
+            models.timeline,
+            composition=models.composition,
+            collapsed=set(models.timeline.collapsed_at_first),
+        )
+        self.opened = Opened(self.trace, models, view, slo=self.slo)
+        if self.result is not None:
+            self._take(self.result)
+        self.action_page(self.first_page)
+        if self.result is None:
+            self.query_one(Opening).check()
+
+    @on(Opening.Stepped)
+    def _take_session(self, event: Opening.Stepped) -> None:
+        if self.opened:
+            self.opened.session = event.session
+            self.show_page()
+
+    @on(Opening.Checked)
+    def _take_result(self, event: Opening.Checked) -> None:
+        self._take(event.result)
+        self.show_page()
+
+    @on(Opening.Failed)
+    def _say_what_failed(self, event: Opening.Failed) -> None:
+        if self.opened is None:
+            return
+        self.opened.failed[event.work] = str(event.error)
+        if event.work == "check":
+            self.query_one(TopBar).progress = "not checked"
+            self.opened.view.without_findings = str(event.error)
+        self.show_page()
+
+    def _take(self, result: CheckResult) -> None:
+        self.result = self.query_one(TopBar).result = result
+        if self.opened:
+            self.opened.result = result
+            self.opened.view.findings = result.findings
+            self.opened.view.without_findings = result.coverage.without_findings
+
+    # ── pages ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def page(self) -> str:
+        """The page that is open."""
+        return self.query_one(ContentSwitcher).current or "opening"
+
+    @property
+    def open_page(self) -> Page:
+        """The page that is open, once the trace is laid out."""
+        page = self.query_one(f"#{self.page}")
+        assert isinstance(page, Page)
+        return page
+
+    def action_page(self, name: str) -> None:
+        """Open a page."""
+        if self.opened is None:
+            return
+        self.query_one(ContentSwitcher).current = name
+        self.query_one(Tabs).page = name
+        self.query_one(Footer).own = self.open_page.ACTIONS
+        self.open_page.focus()
+        self.show_page()
+
+    def show_page(self) -> None:
+        """Bring the open page and the top bar up to what is being looked at."""
+        if self.opened:
+            self.open_page.show(self.opened)
+            self.show_place(self.opened)
+
+    def show_place(self, opened: Opened) -> None:
+        """Say in the top bar where one is."""
+        at, steps = opened.step_index, opened.models.composition.step
+        step = step_of(None if at is None else int(steps[at]), at, len(steps)) if len(steps) else ""
+        ts_ns = self.open_page.now_ns(opened)
+        self.query_one(TopBar).place = f"{step}  {when(ts_ns, opened.view.timeline)}".lstrip()
+        self.query_one(Tabs).legend = self.open_page.legend(opened)
