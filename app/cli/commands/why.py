@@ -46,7 +46,7 @@ def why(
       stepscope why run.trace "rank 1" --at 1.48s
     """
     from stepscope.app.debug.debugger import Debugger
-    from stepscope.app.debug.why import why as chain_of
+    from stepscope.app.debug.debugger.why_anywhere import rank_that_has, why_anywhere
     from stepscope.app.debug.why import why_not
     from stepscope.app.debug.why.last_wait import last_wait
     from stepscope.app.printable import plain
@@ -60,8 +60,9 @@ def why(
         if step is not None:
             chain = why_not(session, subject, step)
         else:
-            where = debugger.position_of(at) if at else last_wait(session, subject)
-            chain = chain_of(session, subject, where)
+            own = debugger.session_of(rank_that_has(session, subject) if rank is None else rank)
+            where = last_wait(own, subject) if at is None else debugger.position_of(at)
+            chain = why_anywhere(session, subject, where, debugger.session_of)
     if as_json:
         click.echo(json.dumps(chain.as_dict(), indent=2))
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -13,10 +13,11 @@ from stepscope.app.debug.commands.listing import functions_here, list_source
 from stepscope.app.debug.commands.where_it_is import place_text, position_facts, where
 from stepscope.app.debug.commands.why_asked import WHY, asked_of
 from stepscope.app.debug.debugger import Debugger
+from stepscope.app.debug.debugger.why_anywhere import why_anywhere
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.reasons import LeftOut
-from stepscope.app.debug.why import Chain, why, why_not
+from stepscope.app.debug.why import Chain, why_not
 from stepscope.app.present.blocks import Fact, Paragraph
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
@@ -81,7 +82,7 @@ def _why(debugger: Debugger, words: str) -> Answer:
     session = debugger.session_of(at.rank)
     if asked.who:
         if asked.step is None:
-            return _chain(why(session, asked.who, at))
+            return _chain(why_anywhere(session, asked.who, at, debugger.session_of))
         return _chain(why_not(session, asked.who, asked.step))
     if asked.step is not None:
         at = debugger.position_of(str(asked.step))
@@ -96,8 +97,15 @@ def _why(debugger: Debugger, words: str) -> Answer:
 
 def _chain(chain: Chain) -> Answer:
     first, *others = chain.lines()
-    paragraphs = tuple(Paragraph(line) for line in others)
+    paragraphs = tuple(Paragraph(line) for line in (*others, *_way(chain)))
     return said(first, why=chain.as_dict()).then(Answer(paragraphs))
+
+
+def _way(chain: Chain) -> Iterator[str]:
+    """How to go to the first row that proves a chain of another rank."""
+    proofs = (link.proof for link in chain.links if link.proof and link.proof.seq is not None)
+    if chain.elsewhere is not None and (proof := next(proofs, None)):
+        yield f"goto #{proof.seq} of rank {chain.elsewhere}"
 
 
 def _reasons(left: Iterable[LeftOut]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.app.debug.debugger.marks import Marks
-from stepscope.app.debug.debugger.targets import target_of
+from stepscope.app.debug.debugger.targets import rank_of, target_of
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.session import Session
@@ -121,7 +121,14 @@ class Debugger:
         return all(self.session.back(self._grain(grain)) for _ in range(times))
 
     def goto(self, text: str) -> None:
-        """Go to a place, as `targets` reads it; raises ConfigError where there is none such."""
+        """Go to a place, as `targets` reads it; raises ConfigError where there is none such.
+
+        `of rank 1` behind it says in which rank, by default in the current one.
+        """
+        place, rank = rank_of(text)
+        if rank is not None:
+            self._goto_of(rank, place)
+            return
         target = target_of(text)
         if target.mark is not None:
             self.go(self.marks.get(target.mark))
@@ -135,6 +142,15 @@ class Debugger:
             if after_ns is None:
                 after_ns = round((last_ns - first_ns) * (target.share or 0))
             self.session.goto(ts_ns=first_ns + after_ns)
+
+    def _goto_of(self, rank: int, place: str) -> None:
+        before = self.rank
+        self.switch(rank)
+        try:
+            self.goto(place)
+        except ConfigError:
+            self.rank = before
+            raise
 
     def go(self, mark: Position) -> None:
         """Go to where a mark leads, in its rank."""

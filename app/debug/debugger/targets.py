@@ -12,6 +12,7 @@ FORMS = "86, 8.66s, 40%, @name, #1234, start or end"
 MOST_DIGITS = 18
 """Of a number that a column may hold."""
 _TIME = re.compile(r"(?P<number>-?\d[\d,]*(?:\.\d+)?)\s*(?P<unit>s|ms|us|µs|ns)")
+_OF_RANK = re.compile(r"(?P<place>\S.*?)\s+of\s+rank\s+(?P<rank>\d{1,9})")
 _NS = {**{unit: ns for ns, unit in UNITS}, "us": 1_000}
 
 
@@ -23,6 +24,12 @@ class Target(NamedTuple):
     share: float | None = None
     mark: str | None = None
     seq: int | None = None
+
+
+def rank_of(text: str) -> tuple[str, int | None]:
+    """A place without ` of rank 1` behind it, and that rank; None where it names none."""
+    found = _OF_RANK.fullmatch(text.strip())
+    return (found["place"], int(found["rank"])) if found else (text, None)
 
 
 def target_of(text: str) -> Target:

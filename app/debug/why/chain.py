@@ -88,19 +88,38 @@ class Root(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Why `subject` waits at `at`: the links in order, and the root that they end in."""
+    """Why `subject` waits at `at`: the links in order, and the root that they end in.
+
+    `asked_at` is the rank at which that was asked, where that has nobody of the name and the rank
+    of `at` has; `num_ranks` have one then.
+    """
 
     subject: Subject
     at: Position
     links: tuple[Link, ...]
     root: Root
+    asked_at: int | None = None
+    num_ranks: int = 1
+
+    @property
+    def elsewhere(self) -> int | None:
+        """The rank that has who is asked about, where that is not the one at which one asked."""
+        return None if self.asked_at is None else self.at.rank
+
+    @property
+    def whose(self) -> str:
+        """Whose it is, where another rank was asked: ` of rank 1, as rank 0 has none such`."""
+        if self.asked_at is None:
+            return ""
+        more = f" and of {self.num_ranks - 1:,} more" if self.num_ranks > 1 else ""
+        return f" of rank {self.at.rank}{more}, as rank {self.asked_at} has none such"
 
     @property
     def first_line(self) -> str:
         """The dominant cause, its evidence, and what would change it."""
         evidence = f" ({self.root.proof})" if self.root.proof else ""
         change = f"; {self.root.would_change}" if self.root.would_change else ""
-        return f"{self.subject}: {self.root.ends}: {self.root.says}{evidence}{change}"
+        return f"{self.subject}{self.whose}: {self.root.ends}: {self.root.says}{evidence}{change}"
 
     def lines(self) -> Iterator[str]:
         """The answer as text: the dominant cause, then a line for each link."""
@@ -114,6 +133,7 @@ class Chain:
             "subject": str(self.subject),
             "kind": self.subject.kind,
             "at": self.at._asdict(),
+            "asked_at": self.asked_at,
             "first_line": self.first_line,
             "root": {
                 "ends": self.root.ends,

@@ -32,6 +32,12 @@ def subject_of(told: Evidence, text: str) -> Subject:
     raise ConfigError(f"the trace has no request {plain!r}", todo=todo)
 
 
+def number_of(text: str) -> tuple[str, int]:
+    """The kind and number of who is called by a number; ("", 0) for a request."""
+    found = _NUMBERED.fullmatch(text.strip())
+    return (found["kind"], int(found["number"])) if found else ("", 0)
+
+
 def _numbered(told: Evidence, kind: str, number: int) -> Subject:
     known = {"task": told.tasks.names, "core": told.cores, "rank": told.ranks}[kind]()
     if number not in known:

@@ -105,7 +105,8 @@ class StepPage(AskingPage):
     def _look_up(self, query: Query) -> None:
         if self.stand:
             own = self.stand.own_of(query[0])
-            self.post_message(self.Seen(look_at_step(own, *query, self.stand.debugger.tables)))
+            tables, session_of = self.stand.debugger.tables, self.stand.own_of_rank
+            self.post_message(self.Seen(look_at_step(own, *query, tables, session_of)))
             own.moments.ready()  # the key that goes to the next event waits for nothing
 
     def on_step_page_seen(self, event: Seen) -> None:
@@ -153,8 +154,8 @@ class StepPage(AskingPage):
         """Go to the row that proves the first link that is told elsewhere than here."""
         view = self.step
         for link in view.chain.links if view and view.chain else ():
-            to = target_of(link.proof)
-            if view and to and to.seq != view.position.seq:
+            to = target_of(link.proof, view.chain.elsewhere if view and view.chain else None)
+            if view and to and (to.rank is not None or to.seq != view.position.seq):
                 self.action_at_change(to.seq, to.rank)
                 return
 

@@ -49,7 +49,8 @@ def step_pane(loaded: LoadedTrace, view: View) -> Component:
         position = stand(loaded, view)
         session = loaded.debugger.session
         detail = session.detail()
-        chain = known_why(session, view.who) if view.who else None
+        of = loaded.debugger.session_of
+        chain = known_why(session, view.who, of) if view.who else None
         found = looked_here(loaded, view.stop) if view.stop else None
         stops = list(break_bar(loaded.example_stop, view, found))
         changed = _changed(loaded, view, position)

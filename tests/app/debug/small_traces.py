@@ -68,3 +68,29 @@ def hits_on_two_ranks() -> Trace:
             for rank, number, ts_ns in (*times, *others)
         ]
     )
+
+
+def waiting_on_rank_one() -> Trace:
+    """Two ranks step together; `early` runs on rank 0, and `late` waits on rank 1."""
+    come = {"event": "arrive", "queue_index": 0, "prompt_len": 8}
+    return trace_of(
+        steps=[
+            {"rank": rank, "step": step, "ts_ns": 100 * step + 10 * rank, "kind": "decode"}
+            for rank in (0, 1)
+            for step in (1, 2, 3)
+        ],
+        lifecycle=[
+            {**come, "rank": 0, "step": 1, "ts_ns": 90, "request": "early"},
+            {"rank": 0, "step": 1, "ts_ns": 100, "request": "early", "event": "admit"},
+            {**come, "rank": 1, "step": 1, "ts_ns": 91, "request": "late"},
+        ],
+        decisions=[
+            {
+                "rank": 1, "step": step, "ts_ns": 100 * step + 10, "subject_kind": "request",
+                "subject": "late", "verdict": "deferred", "reason": "too few blocks",
+                "resource": "kv-block", "needed": 1, "available": 0,
+            }
+            for step in (1, 2, 3)
+        ],
+        tasks=[{"rank": 1, "step": 1, "ts_ns": 100, "task": 7, "shape": "AIC", "num_blocks": 1}],
+    )  # fmt: skip

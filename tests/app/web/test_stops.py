@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.view import View
-from tests.app.debug.small_traces import hits_on_two_ranks
+from tests.app.debug.small_traces import hits_on_two_ranks, waiting_on_rank_one
 from tests.app.web.small_traces import HOSTILE, US, conflict_trace, loaded_of
 from tests.app.web.test_panes import hrefs, said
 from tests.traces import trace_of
@@ -240,3 +241,16 @@ def test_a_mark_that_is_not_there_leads_nowhere(move: str) -> None:
     view = View(tab="step", step=2, stop="steps: rank = 1")
 
     assert resolve(of_two(), f"{view.spell()}&go={move}").view.step == 2
+
+
+def test_why_of_whom_another_rank_has_leads_to_the_row_of_that_rank() -> None:
+    loaded = loaded_of(waiting_on_rank_one())
+    view = resolve(loaded, "?tab=step&step=2&who=late").view
+
+    shown = str(step_pane(loaded, view))
+
+    assert "late of rank 1, as rank 0 has none such" in shown
+    link = re.search(r"\?tab=step&seq=\d+&rank=1", shown)
+    assert link
+    there = resolve(loaded, link[0]).view
+    assert there.rank == 1

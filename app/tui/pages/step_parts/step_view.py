@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stepscope.app.debug import LeftOut, Moments, Position, Session, StepDetail
@@ -82,6 +83,10 @@ class Stand:
         """The session that was lent for a position."""
         return self._own[position.rank]
 
+    def own_of_rank(self, rank: int) -> Session:
+        """A session of any rank for a thread, which nobody moves: positions are handed to it."""
+        return self._own.get(rank) or self.debugger.session_of(rank)
+
 
 @dataclass(frozen=True, slots=True)
 class StepView:
@@ -115,14 +120,19 @@ class StepView:
 
 
 def look_at_step(
-    session: Session, position: Position, request: str | None, tables: Tables | None = None
+    session: Session,
+    position: Position,
+    request: str | None,
+    tables: Tables | None = None,
+    session_of: Callable[[int], Session] | None = None,
 ) -> StepView:
     """Move a session, which must be the caller's own, and read what is there.
 
-    `tables` of its trace tell of the change at the position.
+    `tables` of its trace tell of the change at the position, `session_of` gives the session of
+    another rank, which may have the request.
     """
     session.position = position
-    chain = None if request is None else known_why(session, request)
+    chain = None if request is None else known_why(session, request, session_of)
     decided = _why(session, request)
     changed = _changed(session.moments, position, tables) if tables else ()
     return StepView(position, session.moments, session.detail(), request, decided, chain, changed)

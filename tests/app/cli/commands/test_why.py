@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from stepscope.app.cli.main import cli
 from stepscope.engine.scenarios import Options, scenario
+from stepscope.ingest.storage.saving import save_trace
+from tests.app.debug.small_traces import waiting_on_rank_one
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +50,12 @@ def test_two_places_are_refused(trace: str) -> None:
     done = CliRunner().invoke(cli, ["why", trace, "req-03", "--at", "2", "--not-in", "2"])
 
     assert "--at and --not-in are two places" in str(done.exception)
+
+
+def test_who_waits_on_another_rank_is_found_there(tmp_path: Path) -> None:
+    save_trace(waiting_on_rank_one(), tmp_path / "ranks.trace")
+
+    told = CliRunner().invoke(cli, ["why", str(tmp_path / "ranks.trace"), "late"])
+
+    assert told.exit_code == 0, told.output
+    assert told.output.startswith("late of rank 1, as rank 0 has none such: ")

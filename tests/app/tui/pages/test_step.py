@@ -5,8 +5,10 @@ from __future__ import annotations
 from textual.pilot import Pilot
 
 from stepscope.app.debug import Position
+from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
+from tests.app.debug.small_traces import waiting_on_rank_one
 from tests.app.tui.stage import (
     NARROW,
     RESULT,
@@ -218,3 +220,20 @@ async def test_all_events_are_found_before_a_key_asks_for_the_next_one() -> None
         assert shown is not None
         assert shown.session is not None
         assert "event_ns" in vars(shown.session.moments)
+
+
+async def test_who_is_followed_is_found_on_the_rank_that_has_him_and_the_proof_is_gone_to() -> None:
+    async with opened(waiting_on_rank_one(), RESULT, WIDE) as pilot:
+        await press(pilot, "4", "right_square_bracket", "R")
+        while app_of(pilot).query_one(StepPage).request != "late":
+            await press(pilot, "j")
+        await press(pilot, "R")
+        right = app_of(pilot).query_one("#step-right", Prose)
+        assert "late of rank 1, as rank 0 has none such" in " ".join(right.text.split())
+        await press(pilot, "o")
+        session = app_of(pilot).query_one(StepPage).session
+        assert session
+        assert session.rank == 1
+        assert "none such" not in right.text
+        await press(pilot, "b")
+        assert app_of(pilot).query_one(StepPage).session is not session
