@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 import click
 
+from stepscope.app.cli.complaints import complain
 from stepscope.app.cli.given import refuse_repeats
 from stepscope.app.failures import told
-from stepscope.app.printable import plain
 
 COMMANDS: dict[str, str] = {
     "record": "Run the reference engine and record it.",
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"stepscope: {plain(message)}", err=True)
+    complain(message)
     return code
 
 

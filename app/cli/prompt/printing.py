@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import click
 import msgspec
 
+from stepscope.app.cli.complaints import complain
 from stepscope.app.cli.prompt.fitted import fitted
 from stepscope.app.debug.commands.answer import Answer
 from stepscope.app.failures import told
@@ -47,9 +48,9 @@ class AsText:
             click.echo(each)
 
     def failed(self, line: str, error: Exception) -> None:
-        """Print what is wrong in one line, in its place between the answers."""
+        """Print what is wrong, in its place between the answers."""
         sys.stdout.flush()
-        click.echo(f"stepscope: {plain(told(error)[0])}", err=True)
+        complain(told(error)[0])
 
 
 class AsJson:
