@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.commands.answer import Answer, Command, Group, said
 from stepscope.app.debug.commands.where_it_is import change, hit_answer, traced, where
 from stepscope.app.debug.debugger import Debugger
@@ -32,24 +33,24 @@ def _moved(debugger: Debugger, move: Callable[[], bool], end: str) -> Answer:
 
 
 def _step(debugger: Debugger, words: str) -> Answer:
-    times = number_of(words)
-    return _moved(debugger, lambda: debugger.forward("step", times), "last step")
+    number = number_of(words)
+    return _moved(debugger, lambda: debugger.forward("step", number), "last step")
 
 
 def _stepi(debugger: Debugger, words: str) -> Answer:
-    times = number_of(words)
-    moved = _moved(debugger, lambda: debugger.forward("change", times), "last change")
+    number = number_of(words)
+    moved = _moved(debugger, lambda: debugger.forward("change", number), "last change")
     return change(debugger).then(moved)
 
 
 def _back(debugger: Debugger, words: str) -> Answer:
-    times = number_of(words)
-    return _moved(debugger, lambda: debugger.back("step", times), "first step")
+    number = number_of(words)
+    return _moved(debugger, lambda: debugger.back("step", number), "first step")
 
 
 def _backi(debugger: Debugger, words: str) -> Answer:
-    times = number_of(words)
-    moved = _moved(debugger, lambda: debugger.back("change", times), "first change")
+    number = number_of(words)
+    moved = _moved(debugger, lambda: debugger.back("change", number), "first change")
     return change(debugger).then(moved)
 
 
@@ -59,16 +60,20 @@ def _goto(debugger: Debugger, words: str) -> Answer:
 
 
 def _continue(debugger: Debugger, words: str) -> Answer:
-    return _ran(debugger, debugger.resume, number_of(words), "no stop is hit up to the end")
+    stops = (stop for stop in debugger.stops.values() if stop.does != "trace")
+    before = sum(stop.num_until(debugger.here) for stop in stops)
+    more = f"; {times(before, 'hit')} came before, and rc goes to the last" if before else ""
+    none = f"no stop is hit up to the end{more}"
+    return _ran(debugger, debugger.resume, number_of(words), none)
 
 
 def _reverse(debugger: Debugger, words: str) -> Answer:
     return _ran(debugger, debugger.reverse, number_of(words), "no stop was hit since the start")
 
 
-def _ran(debugger: Debugger, run: Callable[[], Hit | None], times: int, none: str) -> Answer:
+def _ran(debugger: Debugger, run: Callable[[], Hit | None], number: int, none: str) -> Answer:
     first, hit = debugger.here, None
-    for _ in range(times):
+    for _ in range(number):
         if (hit := run()) is None:
             break
     lines = traced(debugger, first)

@@ -31,22 +31,24 @@ def split_columns(words: str) -> tuple[str, tuple[str, ...] | None]:
 
 
 def _break(debugger: Debugger, words: str) -> Answer:
-    return _made(debugger.add("break", words))
+    return _made(debugger, debugger.add("break", words))
 
 
 def _watch(debugger: Debugger, words: str) -> Answer:
-    return _made(debugger.add("watch", words))
+    return _made(debugger, debugger.add("watch", words))
 
 
 def _trace(debugger: Debugger, words: str) -> Answer:
     wanted, columns = split_columns(words)
-    return _made(debugger.add("trace", wanted, columns))
+    return _made(debugger, debugger.add("trace", wanted, columns))
 
 
-def _made(stop: Stop) -> Answer:
+def _made(debugger: Debugger, stop: Stop) -> Answer:
     hits = "hit" if len(stop) == 1 else "hits"
+    is_here = stop.does != "trace" and stop.is_at(debugger.here)
+    here = ("; it is here" if len(stop) == 1 else "; one is here") if is_here else ""
     none = "" if len(stop) else f"; {stop.nowhere}"
-    line = f"stop {stop.number}: {stop.text}, {len(stop):,} {hits}{none}"
+    line = f"stop {stop.number}: {stop.text}, {len(stop):,} {hits}{none}{here}"
     return said(line, stop=stop.number, num_hits=len(stop))
 
 

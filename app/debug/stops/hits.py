@@ -59,6 +59,14 @@ class Hits:
         place = self._place(here, "left") - 1
         return place if place >= 0 else None
 
+    def num_until(self, here: Here) -> int:
+        """How many hits are before a place or at it."""
+        return self._place(here, "right")
+
+    def is_at(self, here: Here) -> bool:
+        """Whether a hit is at a place."""
+        return self._place(here, "left") < self._place(here, "right")
+
     def between(self, first: Here, last: Here) -> range:
         """Hits behind one place, up to and at another."""
         return range(self._place(first, "right"), self._place(last, "right"))

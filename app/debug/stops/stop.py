@@ -97,6 +97,14 @@ class Stop:
         places = ((source, hits.before(here)) for source, hits in enumerate(self.sources))
         return max(self._hits(places), default=None)
 
+    def num_until(self, here: Here) -> int:
+        """How many of its hits are before a place or at it."""
+        return sum(hits.num_until(here) for hits in self.sources)
+
+    def is_at(self, here: Here) -> bool:
+        """Whether one of its hits is at a place."""
+        return any(hits.is_at(here) for hits in self.sources)
+
     def between(self, first: Here, last: Here) -> list[Hit]:
         """Its hits behind one place, up to and at another, in order."""
         places = (

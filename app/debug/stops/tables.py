@@ -13,7 +13,12 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.moments import Moments, Position
-from stepscope.app.debug.stops.finding_rows import FINDING_COLUMNS, FINDINGS, findings_of
+from stepscope.app.debug.stops.finding_rows import (
+    FINDING_COLUMNS,
+    FINDINGS,
+    findings_of,
+    lowest_rank,
+)
 from stepscope.app.debug.stops.hits import Hits, Numbers
 from stepscope.app.debug.stops.placing import Places
 from stepscope.ingest import schema
@@ -51,11 +56,12 @@ class Tables:
         if name not in MEANINGS:
             raise QueryError(f"no table {name!r}", todo=near(name, MEANINGS))
         if name not in self._made:
-            made = (
-                findings_of(self.checked) if name == FINDINGS else self._intervals[name].collect()
-            )
+            made = self._findings() if name == FINDINGS else self._intervals[name].collect()
             self._made[name] = made.lazy()
         return self._made[name]
+
+    def _findings(self) -> pl.DataFrame:
+        return findings_of(self.checked, lowest_rank(self.trace))
 
     def is_recorded(self, name: str) -> bool:
         """Whether the trace has what the table is made of: no row is not the same as none."""
