@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,11 +42,15 @@ FEW = 3
 """Names of a trace that are given as examples of many."""
 
 
-class Bounds(NamedTuple):
-    """How far a query may go: seconds, and rows of its answer."""
+MOST_ROWS = 100_000
+"""Rows of an answer that a screen may be given."""
 
-    seconds: float = 20.0
-    rows: int = 100_000
+
+class Bounds(NamedTuple):
+    """How far a query may go: seconds, and rows of its answer; None where that has no end."""
+
+    seconds: float | None = 20.0
+    rows: int | None = MOST_ROWS
 
 
 MOST_PAIRS = 50_000_000
@@ -76,13 +81,19 @@ def run_sql(
         if bounds is None:
             return asked.collect()
         if pairs.of_any > MOST_PAIRS:
-            return run_apart(named, query, bounds.seconds, bounds.rows + 1)
+            return run_apart(named, query, bounds.seconds, _most(bounds))
         return _bounded(asked, bounds)
 
 
+def _most(bounds: Bounds) -> int | None:
+    """Rows that are asked for: one more than the answer may have, to see whether there are more."""
+    return None if bounds.rows is None else bounds.rows + 1
+
+
 def _bounded(asked: pl.LazyFrame, bounds: Bounds) -> pl.DataFrame:
-    running = asked.head(bounds.rows + 1).collect(background=True)
-    ends = time.monotonic() + bounds.seconds
+    most = _most(bounds)
+    running = (asked if most is None else asked.head(most)).collect(background=True)
+    ends = math.inf if bounds.seconds is None else time.monotonic() + bounds.seconds
     try:
         while (answer := running.fetch()) is None:
             if time.monotonic() > ends:

@@ -28,9 +28,9 @@ QUERY, ANSWER, FAILED = "query.sql", "answer.ipc", "failed.txt"
 
 
 def run_apart(
-    frames: Mapping[str, pl.LazyFrame], query: str, seconds: float, rows: int
+    frames: Mapping[str, pl.LazyFrame], query: str, seconds: float | None, rows: int | None
 ) -> pl.DataFrame:
-    """Run a query over tables, at most so long and for so many rows.
+    """Run a query over tables, at most so long and for so many rows; None is without end.
 
     Raises `QueryError` where it fails, takes longer, or more memory than MOST_BYTES.
     """
@@ -39,7 +39,8 @@ def run_apart(
         for table, frame in frames.items():
             frame.sink_ipc(folder / f"{table}.table")
         (folder / QUERY).write_text(query, encoding="utf-8")
-        command = [sys.executable, "-m", NAME, name, str(rows), str(MOST_BYTES)]
+        command = [sys.executable, "-P", "-m", NAME, name, "" if rows is None else str(rows)]
+        command.append(str(MOST_BYTES))
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(command, capture_output=True, timeout=seconds, check=False)  # noqa: S603 - our own module
             if (folder / FAILED).exists():
@@ -50,12 +51,13 @@ def run_apart(
         raise QueryError(f"the query was given up after {seconds:g} s", todo=TODO)
 
 
-def _answer(folder: Path, rows: int) -> None:
+def _answer(folder: Path, rows: int | None) -> None:
     """Answer the query of a folder into it, or write down what is wrong."""
     frames = {each.stem: pl.scan_ipc(each) for each in folder.glob("*.table")}
     asked = (folder / QUERY).read_text(encoding="utf-8")
     try:
-        answer = pl.SQLContext(frames, eager=False).execute(asked).head(rows).collect()
+        found = pl.SQLContext(frames, eager=False).execute(asked)
+        answer = (found if rows is None else found.head(rows)).collect()
     except pl.exceptions.PolarsError as error:
         if TOO_LONG in str(error):
             return
@@ -74,4 +76,4 @@ def _limit_memory(most_bytes: int) -> None:
 
 if __name__ == "__main__":
     _limit_memory(int(sys.argv[3]))
-    _answer(Path(sys.argv[1]), int(sys.argv[2]))
+    _answer(Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2] else None)

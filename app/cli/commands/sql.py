@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.app.cli.given import Duration
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 
@@ -22,14 +23,26 @@ if TYPE_CHECKING:
     "--format", "form", type=click.Choice(("table", "csv", "json")), default="table",
     show_default=True, help="Output format.",
 )  # fmt: skip
+@click.option(
+    "--timeout", "seconds", type=Duration(), metavar="SECONDS",
+    help="Give the query up after so long; by default never. Ctrl-C ends it.",
+)  # fmt: skip
 @opens_traces
-def sql(trace: Path, query: str, form: str, open_trace: OpenTrace) -> None:
+def sql(
+    trace: Path, query: str, form: str, seconds: float | None, open_trace: OpenTrace
+) -> None:  # fmt: skip
     """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
+
+    It runs as long as it takes, and all of its rows are printed. A large join runs in a process of
+    its own that has 8 GiB, so that it fails in a line and not for want of memory.
 
     Example: stepscope sql mix.trace "select kind, count(*) as steps from steps group by kind"
     """
+    from stepscope.ingest.query import Bounds
+
     with progress() as report:
-        answer = open_trace(trace, report).sql(query)
+        opened = open_trace(trace, report)
+    answer = opened.sql(query, Bounds(seconds, rows=None))
     _PRINTERS[form](answer)
 
 

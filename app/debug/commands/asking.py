@@ -18,7 +18,7 @@ from stepscope.app.debug.stops.watch_stops import RESOURCES
 from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.present.blocks import Fact
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.query import Bounds
+from stepscope.ingest.query import MOST_ROWS, Bounds
 
 WIDTH = 60
 
@@ -97,12 +97,11 @@ def _is_here(at: Position) -> pl.Expr:
 
 
 def _sql(debugger: Debugger, words: str) -> Answer:
-    bounds = Bounds()
-    answer = debugger.trace.sql(words, bounds)
-    told = tabled(answer.head(bounds.rows))
-    if len(answer) <= bounds.rows:
+    answer = debugger.trace.sql(words, Bounds(rows=MOST_ROWS))
+    told = tabled(answer.head(MOST_ROWS))
+    if len(answer) <= MOST_ROWS:
         return told
-    return told.then(said(f"given up behind {bounds.rows:,} rows; count or limit them"))
+    return told.then(said(f"given up behind {MOST_ROWS:,} rows; count or limit them"))
 
 
 def _example_value(debugger: Debugger) -> str | None:

@@ -11,11 +11,12 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.frame_table import frame_table
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.query import MOST_ROWS as MOST
 from stepscope.ingest.query import Bounds
 from stepscope.ingest.schema import BY_NAME
 
 MOST_ROWS = 200
-BOUNDS = Bounds()
+BOUNDS = Bounds(rows=MOST)
 EXAMPLE = "SELECT kind, count(*) AS steps, avg(dur_ns) AS dur_ns FROM steps GROUP BY kind"
 
 
@@ -39,8 +40,8 @@ def _answer(loaded: LoadedTrace, query: str | None) -> Component:
         frame = loaded.trace.sql(query, BOUNDS)
     except StepscopeError as error:
         return html.P(plain(str(error)), className="failure")
-    is_cut = len(frame) > BOUNDS.rows
-    told = f"more than {count(BOUNDS.rows)}" if is_cut else count(len(frame))
+    is_cut = len(frame) > MOST
+    told = f"more than {count(MOST)}" if is_cut else count(len(frame))
     rows = f"{told} {'row' if len(frame) == 1 else 'rows'}"
     more = f", the first {MOST_ROWS}" if len(frame) > MOST_ROWS else ""
     answer = frame_table(frame.head(MOST_ROWS))

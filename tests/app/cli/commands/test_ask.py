@@ -6,20 +6,29 @@ import csv
 import gzip
 import io
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.ingest.query import MOST_ROWS
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.ingest.perfetto_files import shown_by
+from tests.traces import trace_of
 
 READS = (
     "select * from read_csv('secret.csv')",
     "select * from READ_PARQUET ('x')",
     'select * from "read_ipc"(1)',
 )
+NUM_ALIKE = MOST_ROWS + 1
+ALIKE = "select count(*) from steps a join steps b on a.kind = b.kind"
 COUNT = "select kind, count(*) as steps from steps group by kind order by kind"
 
 
@@ -49,6 +58,44 @@ def test_a_query_that_does_not_run_is_one_clear_line(
 
     assert run.code == 2
     assert len(run.err.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Many steps of one kind, whose join by it makes 1e10 rows."""
+    path = tmp_path_factory.mktemp("alike") / "alike.trace"
+    steps = [{"step": step, "ts_ns": step, "kind": "decode"} for step in range(NUM_ALIKE)]
+    save_trace(trace_of(steps=steps), path)
+    return path
+
+
+def test_a_query_is_given_up_after_the_time_that_it_was_given(
+    stepscope: Command, alike: Path
+) -> None:
+    run = stepscope("sql", alike, ALIKE, "--timeout", "0.5")
+
+    assert run.code == 2
+    assert run.err.startswith("stepscope: the query was given up after 0.5 s; ask for fewer rows")
+
+
+def test_every_row_is_printed_however_many_there_are(stepscope: Command, alike: Path) -> None:
+    run = stepscope("sql", alike, "select step from steps", "--format", "csv")
+
+    assert len(run.out.splitlines()) == 1 + NUM_ALIKE
+
+
+def test_an_interrupt_ends_a_query_at_once_and_says_so(alike: Path) -> None:
+    command = [sys.executable, "-m", "stepscope.app", "sql", str(alike), ALIKE]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while not (started := children.read_text().split()):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+
+    assert (process.returncode, said.strip()) == (130, "stepscope: interrupted")
+    assert not any(Path(f"/proc/{child}").exists() for child in started)
 
 
 @pytest.mark.parametrize("query", READS)
