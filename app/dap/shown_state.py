@@ -26,11 +26,12 @@ WATCHED = {"blocks": "block", "sharers": "block", "cached": "block", "slots": "s
 
 
 class Rows(NamedTuple):
-    """Rows of a side of the state: each is a variable, and its cells are below it."""
+    """Rows of a side of the state at a position: each is a variable, its cells are below it."""
 
     frame: pl.DataFrame
     key: str
     watched: str | None
+    at: Position
 
 
 Held = Rows | Mapping[str, Any] | Sequence[Any]
@@ -66,13 +67,14 @@ class Shown:
 
     def scopes(self, debugger: Debugger, frame: int) -> list[dict[str, Any]]:
         """The sides of the state at a frame; those that the trace does not tell are left out."""
-        with standing_at(debugger, self.frame(frame)):
+        at = self.frame(frame)
+        with standing_at(debugger, at):
             look = Look.of(debugger)
             told = [(facet, facet.at(look)) for facet in FACETS]
         return [
             {
                 "name": facet.name,
-                "variablesReference": self.add(Rows(rows, facet.key, WATCHED.get(facet.name))),
+                "variablesReference": self.add(Rows(rows, facet.key, WATCHED.get(facet.name), at)),
                 "indexedVariables": len(rows),
                 "expensive": False,
             }
@@ -106,11 +108,12 @@ class Shown:
         num = {"indexedVariables": len(value)} if isinstance(value, (list, tuple)) else {}
         return {"name": plain(name), "value": plain(text), "variablesReference": below, **num}
 
-    def watched(self, number: int, name: str) -> str:
-        """How `watch` calls a variable; its name alone where it is of no such side."""
+    def watched(self, number: int, name: str) -> tuple[str, Position | None]:
+        """How `watch` calls a variable, and where it was shown; its name alone of no such side."""
         held = _numbered(self._held, number, "variable")
-        known = isinstance(held, Rows) and held.watched
-        return f"{known} {name}" if known else name
+        if not isinstance(held, Rows):
+            return name, None
+        return f"{held.watched} {name}" if held.watched else name, held.at
 
     def _row(self, rows: Rows, row: dict[str, Any], place: int) -> dict[str, Any]:
         key = row.get(rows.key)

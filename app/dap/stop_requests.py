@@ -17,6 +17,7 @@ from stepscope.app.dap.arguments import (
 )
 from stepscope.app.dap.desk import Desk
 from stepscope.app.dap.policy_source import decided_at
+from stepscope.app.dap.shown_state import standing_at
 from stepscope.app.dap.step_list import rank_of, step_at
 from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.debug.stops.whole_numbers import whole_number
@@ -40,11 +41,13 @@ def at_names(desk: Desk, given: FunctionBreakpoints) -> dict[str, Any]:
 
 def about_data(desk: Desk, given: Data) -> dict[str, Any]:
     """Tell how something is watched: `block 5`, `slot 2`, or a variable of the state."""
-    name = given.name.strip()
+    name, at = given.name.strip(), None
     if given.variables_reference:
-        name = desk.shown.watched(given.variables_reference, name)
+        name, at = desk.shown.watched(given.variables_reference, name)
     try:
-        name = desk.debugger.find(name, "watch").wanted  # of this rank, whichever is stood at later
+        # It is of the rank whose state shows it, whichever is stood at now or later.
+        with standing_at(desk.debugger, at or desk.debugger.position):
+            name = desk.debugger.find(name, "watch").wanted
     except ConfigError as error:
         return {"dataId": None, "description": str(error)}
     return {"dataId": name, "description": name, "accessTypes": ["write"]}

@@ -11,6 +11,7 @@ import pytest
 from stepscope.app.dap.adapter import REQUESTS, Adapter
 from stepscope.app.dap.framing import read_message, write_message
 from stepscope.app.dap.talking import talk
+from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 
 
@@ -232,3 +233,17 @@ def test_a_client_that_takes_its_leave_ends_the_talk() -> None:
 
     answers = iter(lambda: read_message(out), None)
     assert [each["command"] for each in answers] == ["initialize", "disconnect"]
+
+
+def test_a_slot_that_is_watched_is_that_of_the_rank_whose_frame_shows_it(tmp_path: Path) -> None:
+    scenario("ep-multiplexing").record("before", tmp_path / "ep.trace")
+    editor = Editor(tmp_path / "ep.trace")
+    editor.ask("next", threadId=2)
+    frame = editor.ask("stackTrace", threadId=1)["stackFrames"][-1]["id"]
+    scopes = editor.ask("scopes", frameId=frame)["scopes"]
+    slots = next(each for each in scopes if each["name"] == "slots")["variablesReference"]
+    slot = editor.ask("variables", variablesReference=slots)["variables"][0]["name"]
+
+    info = editor.ask("dataBreakpointInfo", variablesReference=slots, name=slot)
+
+    assert info["dataId"] == f"slot {slot} of rank 0"
