@@ -64,5 +64,11 @@ STOPS: tuple[Key, ...] = (
     Key(("W",), "what-if", "what another variant, setting, or a fault less would change", "what"),
 )
 """Keys that ask about the whole run and go to what was found: on the step's page, on any pane."""
+RECORDING: tuple[Key, ...] = (
+    Key(("F",), "follow", "keep the newest step of a recording in view, or no longer", "live"),
+    Key(("H",), "pause", "hold what is shown while more is recorded; again: go on", "live"),
+    Key(("L",), "reload", "read what lies on the disk by now, all of it", "live"),
+)
+"""Keys about what is still being recorded, or has changed on the disk: on whatever page or pane."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)
 """Keys whose actions move what is looked at."""

@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.timeline.keymap import EVERYWHERE as SHARED
-from stepscope.app.timeline.keymap import Key
+from stepscope.app.timeline.keymap import RECORDING, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ def _called(action: str) -> str:
 
 _GOING = (
     *of_keymap([key for key in SHARED if key.group not in ("clear", "help")], _called),
+    *of_keymap(RECORDING, _called),
     *actions(
         ("search('step ')", "colon", ":", "go to a step by its number"),
         ("request_here", "r", "r", "the page of the request that is in question"),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from textual import on
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.summary.slo import Slo
+from stepscope.app.live.carried_over import carried
+from stepscope.app.live.follower import Follower
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
-from stepscope.app.tui.pages.loading import Opening
+from stepscope.app.tui.live_app import LiveApp
+from stepscope.app.tui.pages.loading import Opening, Reopen
 from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.timeline import WIDE
 from stepscope.app.tui.widgets.footer import Footer
+from stepscope.app.tui.widgets.live_strip import LiveStrip
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.top_bar import TopBar
 from stepscope.ingest.trace import Trace
@@ -24,11 +28,12 @@ LEAST_WIDTH = 50
 LEAST_HEIGHT, HIGH = 12, 34
 
 
-class Shell(App[None]):
+class Shell(LiveApp):
     """Shows a trace on its pages; without a result it runs the rules itself, in a thread.
 
     `page` is the one that is open first, by its name: the first of them by default. Latencies are
-    held against the `slo`.
+    held against the `slo`. A `follower` follows a recording that is in progress; what lies on the
+    disk is read anew by `reopen`.
     """
 
     TITLE = "stepscope"
@@ -39,9 +44,18 @@ class Shell(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
 
     def __init__(
-        self, trace: Trace, result: CheckResult | None, page: str = "", slo: Slo | None = None
+        self,
+        trace: Trace,
+        result: CheckResult | None,
+        page: str = "",
+        slo: Slo | None = None,
+        *,
+        follower: Follower | None = None,
+        reopen: Reopen = Trace.open,
     ) -> None:
         super().__init__()
+        self.follower = follower
+        self._reopen = reopen
         self.slo = slo
         self.trace = trace
         self.result = result
@@ -58,8 +72,9 @@ class Shell(App[None]):
         """Lay out what every page shares, and the pages."""
         yield TopBar(id="top")
         yield Tabs(self.tabs, id="tabs")
+        yield LiveStrip(self.trace.path, self.follower, id="live")
         with ContentSwitcher(id="pages", initial="opening"):
-            yield Opening(self.trace, id="opening")
+            yield Opening(self.trace, self._reopen, id="opening")
             for tab in self.tabs:
                 yield page_of(tab)
         too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"
@@ -72,7 +87,10 @@ class Shell(App[None]):
         top.trace_name = self.trace.name
         manifest = self.trace.manifest
         top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
-        self.query_one(Opening).read()
+        if self.follower:
+            self.strip.ask()
+        else:
+            self.query_one(Opening).read()
 
     @property
     def view(self) -> Navigator | None:
@@ -87,16 +105,20 @@ class Shell(App[None]):
 
     @on(Opening.Opened)
     def _take_models(self, event: Opening.Opened) -> None:
-        models = event.models
-        view = Navigator(
-            models.timeline,
-            composition=models.composition,
-            collapsed=set(models.timeline.collapsed_at_first),
-        )
+        models, before = event.models, self.opened
+        if before is None:
+            view = Navigator(
+                models.timeline,
+                composition=models.composition,
+                collapsed=set(models.timeline.collapsed_at_first),
+            )
+        else:
+            view = carried(before.view, models.timeline, models.composition, None, is_newest=False)
         self.opened = Opened(self.trace, models, view, slo=self.slo)
+        self.opened.request = before.request if before else None
         if self.result is not None:
-            self._take(self.result)
-        self.action_page(self.first_page)
+            self.take(self.result)
+        self.action_page(self.page if before else self.first_page)
         if self.result is None:
             self.query_one(Opening).check()
 
@@ -108,7 +130,7 @@ class Shell(App[None]):
 
     @on(Opening.Checked)
     def _take_result(self, event: Opening.Checked) -> None:
-        self._take(event.result)
+        self.take(event.result)
         self.show_page()
 
     @on(Opening.Failed)
@@ -121,7 +143,8 @@ class Shell(App[None]):
             self.opened.view.without_findings = str(event.error)
         self.show_page()
 
-    def _take(self, result: CheckResult) -> None:
+    def take(self, result: CheckResult) -> None:
+        """Show what was found."""
         self.result = self.query_one(TopBar).result = result
         if self.opened:
             self.opened.result = result
@@ -158,8 +181,13 @@ class Shell(App[None]):
             self.open_page.show(self.opened)
             self.show_place(self.opened)
 
+    def begin(self) -> None:
+        """Open the first page."""
+        self.action_page(self.first_page)
+
     def show_place(self, opened: Opened) -> None:
         """Say in the top bar where one is."""
+        self.keep_to_newest()
         at, steps = opened.step_index, opened.models.composition.step
         step = step_of(None if at is None else int(steps[at]), at, len(steps)) if len(steps) else ""
         ts_ns = self.open_page.now_ns(opened)

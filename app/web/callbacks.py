@@ -4,45 +4,56 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, html, no_update
 from dash.development.base_component import Component
+from flask import request
 
 from stepscope.analyzers.check.explain import explain
+from stepscope.app.live.words import STEPS_ARE_NOT_WALKED, Following
 from stepscope.app.present.where import step_of
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
-from stepscope.app.web import figures, shades, wire
+from stepscope.app.web import figures, layout, shades, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.resolve import resolve
+from stepscope.app.web.source import Source
 from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError
 
 MAX_HITS = 30
+REVISION = State("revision", "data")
+"""Which revision of a recording the page looks at: lanes have other numbers in another one."""
+NEEDS_ALL = frozenset({"blame", "step", "request"})
+"""Panes that need every row since the beginning, and those that end what has begun."""
 
 
-def answer(app: Dash, loaded: LoadedTrace) -> None:
-    """Connect the page with a loaded trace; stores report once while they are still empty."""
-    _answer_address(app, loaded)
-    _answer_view(app, loaded)
-    _answer_requests(app, loaded)
-    _answer_what_if(app, loaded)
+def answer(app: Dash, source: Source) -> None:
+    """Connect the page with what it looks at; stores report once while they are still empty."""
+    _answer_address(app, source)
+    _answer_view(app, source)
+    _answer_requests(app, source)
+    _answer_what_if(app, source)
+    _answer_news(app, source)
     _hand_over(app)
 
 
-def _answer_address(app: Dash, loaded: LoadedTrace) -> None:
-    @app.callback(Output("view", "data"), Input("address", "data"), prevent_initial_call=True)
-    def show(address: dict[str, Any] | None) -> Any:
+def _answer_address(app: Dash, source: Source) -> None:
+    @app.callback(
+        Output("view", "data"), Input("address", "data"), REVISION, prevent_initial_call=True
+    )
+    def show(address: dict[str, Any] | None, revision: object) -> Any:
         if address is None:
             return no_update
+        loaded = source.at(revision)
         return resolve(loaded, str(address["search"])).as_props(loaded)
 
 
-def _answer_view(app: Dash, loaded: LoadedTrace) -> None:
+def _answer_view(app: Dash, source: Source) -> None:
     @app.callback(
         Output("pane", "children"),
         Output("about", "children"),
@@ -51,14 +62,18 @@ def _answer_view(app: Dash, loaded: LoadedTrace) -> None:
         Output("filled", "data"),
         Input("view", "data"),
         Input("light", "data"),
+        REVISION,
         prevent_initial_call=True,
     )
-    def fill(props: dict[str, Any] | None, is_light: bool | None) -> tuple[Any, ...]:
+    def fill(
+        props: dict[str, Any] | None, is_light: bool | None, revision: object
+    ) -> tuple[Any, ...]:
         if props is None:
             return (no_update,) * 5
+        loaded = source.at(revision)
         resolved = resolve(loaded, props["search"])
         index = loaded.step_index(resolved.view.step)
-        pane = pane_of(resolved.view.tab)(loaded, resolved.view)
+        pane = _pane(loaded, resolved.view)
         tokens = figures.tokens_near(loaded.composition, index)
         return (
             shades.in_light(pane) if is_light else pane,
@@ -68,12 +83,24 @@ def _answer_view(app: Dash, loaded: LoadedTrace) -> None:
             props["search"],
         )
 
-    @app.callback(Output("load", "figure"), Input("light", "data"), prevent_initial_call=True)
-    def draw_load(is_light: bool | None) -> Any:
+    @app.callback(
+        Output("load", "figure"),
+        Input("light", "data"),
+        Input("revision", "data"),
+        prevent_initial_call=True,
+    )
+    def draw_load(is_light: bool | None, revision: object) -> Any:
         if is_light is None:
             return no_update
-        load = figures.load(loaded.load)
+        load = figures.load(source.at(revision).load)
         return shades.figure_in_light(load) if is_light else load
+
+
+def _pane(loaded: LoadedTrace, view: View) -> Any:
+    """The pane below the timeline, or why there is none while a recording is followed."""
+    if loaded.live and view.tab in NEEDS_ALL:
+        return html.P(STEPS_ARE_NOT_WALKED, className="controls muted")
+    return pane_of(view.tab)(loaded, view)
 
 
 def _page_of(code: str | None) -> list[Component]:
@@ -91,25 +118,65 @@ def plain_lines(text: str) -> str:
     return "\n".join(plain(line) for line in text.splitlines())
 
 
-def _answer_requests(app: Dash, loaded: LoadedTrace) -> None:
-    @app.callback(Output("picture", "data"), Input("ask", "data"), prevent_initial_call=True)
-    def paint(asked: dict[str, Any] | None) -> Any:
+def _answer_requests(app: Dash, source: Source) -> None:
+    @app.callback(
+        Output("picture", "data"), Input("ask", "data"), REVISION, prevent_initial_call=True
+    )
+    def paint(asked: dict[str, Any] | None, revision: object) -> Any:
         if asked is None:
             return no_update
+        loaded = source.at(revision)
         return {**wire.picture(loaded, asked), "position": position(loaded, asked)}
 
-    @app.callback(Output("download", "data"), Input("export", "data"), prevent_initial_call=True)
-    def export(asked: dict[str, Any] | None) -> Any:
-        return no_update if asked is None else exported(loaded, str(asked["search"]))
+    @app.callback(
+        Output("download", "data"), Input("export", "data"), REVISION, prevent_initial_call=True
+    )
+    def export(asked: dict[str, Any] | None, revision: object) -> Any:
+        return no_update if asked is None else exported(source.at(revision), str(asked["search"]))
 
-    @app.callback(Output("hits", "children"), Input("find", "value"), prevent_initial_call=True)
-    def find(text: str | None) -> Any:
+    @app.callback(
+        Output("hits", "children"), Input("find", "value"), REVISION, prevent_initial_call=True
+    )
+    def find(text: str | None, revision: object) -> Any:
         if text is None:
             return no_update
+        loaded = source.at(revision)
         hits = loaded.timeline.find(text[:200], MAX_HITS)
         if text.strip() and not hits:
             return html.Div("nothing is called that", className="hit muted")
         return [_hit(loaded, hit, first=at == 0) for at, hit in enumerate(hits)]
+
+
+def _answer_news(app: Dash, source: Source) -> None:
+    """Tell what can be had of a recording that goes on, and give it when it is asked for."""
+
+    def news() -> dict[str, Any]:
+        asked = request.args.get("following", "")
+        return source.news(Following.__members__.get(asked, Following.HERE))
+
+    app.server.add_url_rule("/news", view_func=news)
+
+    @app.callback(
+        Output("model", "data"),
+        Output("legend", "children"),
+        Output("marks", "children"),
+        Output("count-findings", "children"),
+        Input("news", "data"),
+        REVISION,
+        prevent_initial_call=True,
+    )
+    def renew(asked: dict[str, Any] | None, revision: object) -> tuple[Any, ...]:
+        if asked is None:
+            return (no_update,) * 4
+        before = source.at(revision)
+        loaded = source.reload() if asked["reload"] else source.renew()
+        is_alike = loaded.timeline.kinds == before.timeline.kinds
+        return (
+            wire.model(loaded),
+            no_update if is_alike else layout.legend(loaded),
+            layout.marks(loaded),
+            layout.num_findings(loaded),
+        )
 
 
 def position(loaded: LoadedTrace, asked: dict[str, Any]) -> str:
@@ -136,18 +203,19 @@ def _hit(loaded: LoadedTrace, hit: Hit, *, first: bool) -> Component:
     return html.A(cells, href=href, className="hit first" if first else "hit")
 
 
-def _answer_what_if(app: Dash, loaded: LoadedTrace) -> None:
+def _answer_what_if(app: Dash, source: Source) -> None:
     @app.callback(
         Output("what-told", "children"),
         Output("what-tick", "disabled"),
         Input("what-tick", "n_intervals"),
         Input("what-words", "data"),
+        REVISION,
         prevent_initial_call=True,
     )
-    def look_again(_times: int | None, words: str | None) -> tuple[Any, ...]:
+    def look_again(_times: int | None, words: str | None, revision: object) -> tuple[Any, ...]:
         if not words:
             return no_update, True
-        told, is_under_way = what_told(loaded, words[:LONGEST])
+        told, is_under_way = what_told(source.at(revision), words[:LONGEST])
         return told, not is_under_way
 
 

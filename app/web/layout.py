@@ -37,6 +37,7 @@ def layout(loaded: LoadedTrace) -> Component:
             _drawer(loaded),
             _details(loaded),
             *_edges(),
+            html.Div(id="live", role="status"),
             html.Div(id="tip"),
             _overlay("help", "keys", "keys"),
             _overlay("explain", "rule", "what the rule finds"),
@@ -51,7 +52,6 @@ def _bar(loaded: LoadedTrace) -> Component:
     manifest = loaded.trace.manifest
     run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
     name = plain(loaded.trace.name)
-    other = loaded.timeline.coloured("state" if loaded.timeline.colours == "name" else "name")
     return html.Header(
         [
             html.A(
@@ -72,10 +72,7 @@ def _bar(loaded: LoadedTrace) -> Component:
                 id="search",
             ),
             html.Div(
-                [
-                    *_legend(loaded.timeline, AT_FIRST),
-                    *(_legend(other, "otherwise") if other is not loaded.timeline else ()),
-                ],
+                legend(loaded),
                 id="legend",
                 role="group",
                 **_called("states and names, to hide or show"),
@@ -98,6 +95,13 @@ def _bar(loaded: LoadedTrace) -> Component:
         ],
         id="bar",
     )
+
+
+def legend(loaded: LoadedTrace) -> list[Component]:
+    """The chips of the colours at first, and of the others where there are such."""
+    other = loaded.timeline.coloured("state" if loaded.timeline.colours == "name" else "name")
+    otherwise = _legend(other, "otherwise") if other is not loaded.timeline else ()
+    return [*_legend(loaded.timeline, AT_FIRST), *otherwise]
 
 
 def _legend(timeline: Timeline, kind: str) -> Iterator[Component]:
@@ -142,28 +146,28 @@ def _minimap(loaded: LoadedTrace) -> Component:
         html.Span("", id="told-hits"),
         html.Span("findings"),
     ]
-    marks = html.Div(_marks(loaded), id="marks")
+    links = html.Div(marks(loaded), id="marks")
     window = html.Div(html.Div(id="window"), id="clip")
     return html.Section(
         [
             html.Div(gutter, className="gutter"),
-            html.Div([chart, html.Div(id="stops"), marks, window], id="overview"),
+            html.Div([chart, html.Div(id="stops"), links, window], id="overview"),
         ],
         id="map",
     )
 
 
-def _marks(loaded: LoadedTrace) -> list[Component]:
+def marks(loaded: LoadedTrace) -> list[Component]:
     """Links to findings where they are in the trace; of those that would overlap, the first."""
     taken: set[int] = set()
-    marks: list[Component] = []
+    links: list[Component] = []
     for key, found in loaded.findings.items():
         ends = loaded.finding_range(found)
         place = None if ends is None else round(MARK_PLACES * ends[0] / loaded.length)
         if place is None or place in taken:
             continue
         taken.add(place)
-        marks.append(
+        links.append(
             html.A(
                 SEVERITY_MARKS[found.severity].glyph.replace("✖", "▲"),
                 href=View().link(finding=key),
@@ -174,7 +178,7 @@ def _marks(loaded: LoadedTrace) -> list[Component]:
                 style={"left": f"{100 * place / MARK_PLACES}%"},
             )
         )
-    return marks
+    return links
 
 
 def _stage(loaded: LoadedTrace) -> Component:
@@ -199,8 +203,7 @@ def _stage(loaded: LoadedTrace) -> Component:
 
 
 def _drawer(loaded: LoadedTrace) -> Component:
-    is_blind = loaded.result.coverage.is_blind and not loaded.findings
-    counted = {"findings": NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"}
+    counted = {"findings": num_findings(loaded)}
     tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(panes.PANES)]
     lower = html.Button(
         "▾", id="lower", className="icon", title="lower or raise", type="button",
@@ -213,10 +216,16 @@ def _drawer(loaded: LoadedTrace) -> Component:
     )
 
 
+def num_findings(loaded: LoadedTrace) -> str:
+    """How many findings there are, or that no rule could judge."""
+    is_blind = loaded.result.coverage.is_blind and not loaded.findings
+    return NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"
+
+
 def _leaf(key: str, tab: Tab, number: str) -> Component:
     """The tab of a pane; the page's script takes its key from `data-key`, its help from `title`."""
     told: dict[str, Any] = {"data-key": key}
-    text: list[Any] = [tab.label, html.Span(number, className="count")]
+    text: list[Any] = [tab.label, html.Span(number, className="count", id=f"count-{tab.name}")]
     href = View().link(tab=tab.name)
     return html.A(text, href=href, className="leaf", id=f"tab-{tab.name}", title=tab.says, **told)
 
@@ -271,8 +280,19 @@ def _edge(name: str, what: str) -> Component:
 
 def _stores(loaded: LoadedTrace) -> list[Component]:
     """What the page and the server tell each other; `address` and `ask` are set by the page."""
-    opened: dict[str, Any] = {"model": wire.model(loaded)}
+    opened: dict[str, Any] = {"model": wire.model(loaded), "revision": loaded.revision}
     return [
         dcc.Store(id=name, data=opened.get(name))
-        for name in ("model", "address", "view", "filled", "ask", "picture", "export", "light")
+        for name in (
+            "model",
+            "address",
+            "view",
+            "filled",
+            "ask",
+            "picture",
+            "export",
+            "light",
+            "news",
+            "revision",
+        )
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
 from typing import TypeVar
@@ -18,6 +19,9 @@ from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import Sought
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
+from stepscope.app.live.carried_over import timeline_since
+from stepscope.app.live.follower import Status
+from stepscope.app.live.found_so_far import Came
 from stepscope.app.present.blame_bars import Bars
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
@@ -28,6 +32,7 @@ from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 
 LOAD_PIXELS = 1600
+Live = tuple[Status, Sequence[Came]]
 T = TypeVar("T")
 Answers = dict[tuple[int, str], T | StepscopeError]
 """What words that a person typed gave in a rank."""
@@ -39,14 +44,19 @@ class LoadedTrace:
     Times on the page count from `origin`, the first moment of the trace, so that they are exact in
     a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code. `sought`
     is what the last few conditions gave that were looked for, `values` the same of values, both
-    under `session_lock` as well.
+    under `session_lock` as well. `live` tells of a recording that is followed: how it goes on, and
+    what was found so far.
     """
 
-    def __init__(self, trace: Trace, result: CheckResult, slo: Slo | None = None) -> None:
+    def __init__(
+        self, trace: Trace, result: CheckResult, slo: Slo | None = None, live: Live | None = None
+    ) -> None:
+        self.live = live
+        self.revision = live[0].revision if live else 0
         self.slo = slo
         self.trace = trace
         self.result = result
-        self.timeline = Timeline.of(trace)
+        self.timeline = timeline_since(trace, live[0] if live else None)
         self.composition = Composition.of(trace, self.timeline.walked_rank)
         self.origin, last = self.timeline.bounds
         self.length = last - self.origin

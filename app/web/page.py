@@ -12,16 +12,13 @@ from stepscope.app.light import surfaces
 from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.layout import layout
-from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.refusals import refuse
 from stepscope.app.web.shades import declared
+from stepscope.app.web.source import Source
 
 if TYPE_CHECKING:
     from flask import Response
 
-    from stepscope.analyzers.check.run import CheckResult
-    from stepscope.analyzers.summary.slo import Slo
-    from stepscope.ingest.trace import Trace
 
 SHELL = """<!DOCTYPE html>
 <html lang="en">
@@ -47,9 +44,8 @@ ICON = (
 )
 
 
-def build(trace: Trace, result: CheckResult, slo: Slo | None = None) -> Dash:
-    """The page over one trace; nothing on it comes from, or goes to, another machine."""
-    loaded = LoadedTrace(trace, result, slo)
+def build(source: Source) -> Dash:
+    """The page over what a source gives; nothing on it comes from, or goes to, another machine."""
     named = surfaces(is_light=False)
     states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
     icon = quote(ICON.format(**named, **states))
@@ -68,8 +64,8 @@ def build(trace: Trace, result: CheckResult, slo: Slo | None = None) -> Dash:
     # Dash would load the scripts as classic ones, and begin before the page's own are there.
     app.renderer = BEGUN_BY_PAGE
     app.index_string = app.index_string.replace("PAGE", app.get_asset_url("page.js"))
-    app.layout = layout(loaded)
-    answer(app, loaded)
+    app.layout = lambda: layout(source.now)
+    answer(app, source)
     refuse(app)
     _forbid_elsewhere(app)
     return app

@@ -41,6 +41,7 @@ class Asked(Struct):
     output: str
     outputs: Named | list[Named]
     inputs: list[Named]
+    state: list[Named] = []
     changedPropIds: list[str] = []  # noqa: N815 - Dash's name
 
 
@@ -54,6 +55,14 @@ class Exported(Struct):
     """The address whose sums are wanted as a file; `asked` tells one time from another."""
 
     search: str
+    asked: Finite
+
+
+class News(Struct):
+    """The revision that the page has, and whether all that lies on the disk is to be read."""
+
+    revision: int
+    reload: bool
     asked: Finite
 
 
@@ -76,6 +85,8 @@ VALUES: Mapping[str, Any] = {
     "export.data": Exported | None,
     "what-tick.n_intervals": int | None,
     "what-words.data": str | None,
+    "news.data": News | None,
+    "revision.data": int,
 }
 """What each input of a callback holds."""
 
@@ -106,14 +117,17 @@ def _check(app: Dash, body: bytes) -> None:
     names = [output.name for output in outputs]
     spelled = f"..{'...'.join(names)}.." if isinstance(asked.outputs, list) else names[0]
     declared = [f"{each['id']}.{each['property']}" for each in callback["inputs"]]
-    if spelled != asked.output or [each.name for each in asked.inputs] != declared:
+    states = [f"{each['id']}.{each['property']}" for each in callback["state"]]
+    is_declared = [each.name for each in asked.inputs] == declared
+    is_declared &= [each.name for each in asked.state] == states
+    if spelled != asked.output or not is_declared:
         abort(400, "the callback has other inputs or outputs")
 
 
 def _read(body: bytes) -> Asked:
     try:
         asked = msgspec.json.decode(body, type=Asked)
-        for each in asked.inputs:
+        for each in (*asked.inputs, *asked.state):
             msgspec.convert(each.value, VALUES.get(each.name, Any))
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         abort(400, f"cannot be read: {error}")

@@ -110,9 +110,12 @@ class Resolved:
 def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     """The view that an address means in this trace; never fails."""
     view = _sane(loaded, View.parse(query))
+    if loaded.live:  # what needs every row since the beginning
+        view = replace(view, stop=None, value=None, rank=None, seq=None, ts=None, who=None)
     move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
-    ask_what_if(loaded, view.what, move)
-    if goes_to_hit(move):
+    if not loaded.live:
+        ask_what_if(loaded, view.what, move)
+    if goes_to_hit(move) and not loaded.live:
         return _moved(loaded, *go_to_hit(loaded, view, move))
     if view.rank is not None and move in STEP_MOVES:
         return _moved(loaded, *go_by_step(loaded, view, STEP_MOVES[move]))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import webbrowser
+from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -15,13 +17,22 @@ if TYPE_CHECKING:
 
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.summary.slo import Slo
+    from stepscope.app.live.follower import Follower
     from stepscope.ingest.trace import Trace
 
 
-def create_app(trace: Trace, result: CheckResult, slo: Slo | None = None) -> dash.Dash:
+def create_app(
+    trace: Trace,
+    result: CheckResult | None,
+    slo: Slo | None = None,
+    *,
+    follower: Follower | None = None,
+    reopen: Callable[[Path], Trace] | None = None,
+) -> dash.Dash:
     """The page over one trace and what was found in it, as an application that any WSGI runs.
 
-    Latencies are held against the `slo`.
+    Latencies are held against the `slo`. A `follower` follows a recording in progress, of which
+    `trace` is the first; what lies on the disk is opened anew by `reopen`.
 
     Raises MissingExtra when Dash is not installed.
     """
@@ -32,18 +43,29 @@ def create_app(trace: Trace, result: CheckResult, slo: Slo | None = None) -> das
             raise
         todo = "pip install 'stepscope[web]'"
         raise MissingExtra("the web front needs Dash and Plotly", todo=todo) from missing
-    return build(trace, result, slo)
+    from stepscope.app.web.loaded import LoadedTrace  # noqa: PLC0415 - the same
+    from stepscope.app.web.source import Source, followed  # noqa: PLC0415 - the same
+    from stepscope.ingest.trace import Trace  # noqa: PLC0415 - the same
+
+    if follower:
+        loaded = followed(follower, slo)
+    else:
+        assert result is not None
+        loaded = LoadedTrace(trace, result, slo)
+    return build(Source(loaded, follower, reopen or Trace.open, slo))
 
 
-def serve(
+def serve(  # noqa: PLR0913 - what the command line says, each by its name
     trace: Trace,
-    result: CheckResult,
+    result: CheckResult | None,
     host: str = "127.0.0.1",
     port: int = 8050,
     view: str = "",
     *,
     browse: bool = False,
     slo: Slo | None = None,
+    follower: Follower | None = None,
+    reopen: Callable[[Path], Trace] | None = None,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
@@ -52,7 +74,7 @@ def serve(
     user's browser is asked to open it.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
-    app = create_app(trace, result, slo)
+    app = create_app(trace, result, slo, follower=follower, reopen=reopen)
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
     from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
 

@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 if sys.platform != "win32":
     import fcntl
 
+TRIES, PAUSE_S = 100, 0.001
+
 
 def hold(folder: Path) -> int | None:
     """Lock a folder until this process ends, however it does, or what is given is closed.
 
-    None where there are no locks.
+    None where there are no locks. Whoever asks whether it is held has it for microseconds, so this
+    is tried again for a while.
     """
-    with suppress(OSError):
-        return _locked(folder, alone=True)
+    for _ in range(TRIES):
+        try:
+            return _locked(folder, alone=True)
+        except BlockingIOError:
+            time.sleep(PAUSE_S)
+        except OSError:
+            break
     return None
 
 

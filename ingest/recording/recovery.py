@@ -161,7 +161,7 @@ def number_of(file: Path) -> int:
 def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recovered | None:
     """Read the whole rows of one segment; None where it holds none or vanished."""
     raw = _bytes_of(file, loss)
-    header = None if _is_blank(raw) else _header(raw, file, loss)
+    header = None if _is_blank(raw) else header_of(raw, file, loss)
     if header is None:
         return None
     # Only a journal needs numpy, and a finished trace has none.
@@ -250,7 +250,8 @@ def _bytes_of(file: Path, loss: Loss) -> bytes:
         return b""
 
 
-def _header(raw: bytes, file: Path, loss: Loss) -> Header | None:
+def header_of(raw: bytes, file: Path, loss: Loss) -> Header | None:
+    """Read what a segment says of itself; None, and said in `loss`, where that is damaged."""
     try:
         if raw[:8] != ROWS_MAGIC or len(raw) < HEADER_BYTES:
             raise ValueError

@@ -26,6 +26,7 @@ BENCHMARKS = (
     "bench_rules",
     "bench_blame",
     "bench_web",
+    "bench_live",
     "bench_report",
     "bench_debug",
     "bench_tui",

@@ -37,7 +37,18 @@ class BrokenSite(Exception):
     """A link leads nowhere, or the builder says what is wrong with a page."""
 
 
-START = ("tutorial", "debug", "dap", "attach-vllm", "attach", "recorder", "replay", "ci", "formats")
+START = (
+    "tutorial",
+    "debug",
+    "dap",
+    "attach-vllm",
+    "attach",
+    "follow",
+    "recorder",
+    "replay",
+    "ci",
+    "formats",
+)
 QUESTIONS = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.app.cli.following import followed_in, follows
 from stepscope.app.cli.given import holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
@@ -17,22 +18,29 @@ from stepscope.ingest.errors import ConfigError
 @click.command(
     help=f"""Look at TRACE in the terminal: {", ".join(tab.name for tab in pages.PAGES)}.
 
+    A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
+
     Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
     """
 )
 @click.argument("trace", type=click.Path(path_type=Path))
 @click.option(
-    "--page", type=click.Choice([tab.name for tab in pages.PAGES]), default=pages.PAGES[0].name,
-    show_default=True, help="The page to open first.",
+    "--page", type=click.Choice([tab.name for tab in pages.PAGES]),
+    help=f"The page to open first.  [default: {pages.PAGES[0].name}; timeline where it follows]",
 )  # fmt: skip
 @holds_slo
+@follows
 @opens_traces
-def tui(trace: Path, page: str, slo: str | None, open_trace: OpenTrace) -> None:
+def tui(
+    trace: Path, page: str | None, slo: str | None, follow: bool, open_trace: OpenTrace
+) -> None:
     """Open the terminal front; its help is made from the pages that there are."""
-    look_in_terminal(trace, page, slo, open_trace)
+    look_in_terminal(trace, page, slo, open_trace, follow=follow)
 
 
-def look_in_terminal(trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace) -> None:
+def look_in_terminal(
+    trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace, *, follow: bool = True
+) -> None:
     """Open a trace, take the screen, and give it back; ConfigError where there is no terminal."""
     if not sys.stdin.isatty():
         raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
@@ -44,8 +52,11 @@ def look_in_terminal(trace: Path, page: str | None, slo: str | None, open_trace:
 
     asked = slo_of(slo) if slo is not None else None
     usable_rules()  # what cannot be used is told before the screen is taken
+    followed = followed_in(trace) if follow else None
     with progress() as report:
-        opened = open_trace(trace, report)
+        opened = open_trace(trace, report) if followed is None else followed.first
     recent.opened(trace)
     end_with_terminal(sys.stdin.fileno())
-    StepscopeApp(opened, None, page or pages.PAGES[0].name, asked).run()
+    first = page or (pages.PAGES[0].name if followed is None else "timeline")
+    follower = None if followed is None else followed.follower
+    StepscopeApp(opened, None, first, asked, follower=follower, reopen=open_trace).run()

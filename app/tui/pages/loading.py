@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from textual import on, work
 from textual.message import Message
@@ -16,6 +17,9 @@ from stepscope.app.tui.pages.overview_words import About, about
 from stepscope.app.widths import fit
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
+
+Reopen = Callable[[Path], Trace]
+"""Opens what lies at a path, as the options of the command line say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,32 @@ class Opening(Static):
         result: CheckResult
 
     @dataclass
+    class Reread(Message):
+        """What lies on the disk was opened anew, or why it cannot be."""
+
+        read: Trace | StepscopeError
+
+    @dataclass
     class Failed(Message):
         """Slow work could not be done: to lay out, to step through, or to check."""
 
         work: str
         error: StepscopeError
 
-    def __init__(self, trace: Trace, *, id: str | None = None) -> None:
+    def __init__(self, trace: Trace, reopen: Reopen = Trace.open, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self.trace = trace
+        self.trace, self.reopen = trace, reopen
+
+    @work(thread=True)
+    def reread(self, trace: Trace) -> None:
+        """Open what lies on the disk where a trace was opened."""
+        try:
+            if trace.path is None:
+                raise StepscopeError("it was not opened from a file", where=trace.name)
+            self.trace = self.reopen(trace.path)
+            self.post_message(self.Reread(self.trace))
+        except StepscopeError as error:
+            self.post_message(self.Reread(error))
 
     @work(thread=True)
     def read(self) -> None:

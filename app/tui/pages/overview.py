@@ -11,6 +11,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 
+from stepscope.app.live import words
+from stepscope.app.live.words import STEPS_ARE_NOT_WALKED
 from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
 from stepscope.app.present.blocks import Fact, Heading, Paragraph, Tone
 from stepscope.app.present.summary.parts import Summary
@@ -84,7 +86,8 @@ class OverviewPage(Page):
             self._draw(opened.models.composition)
         if self._opened is not opened:
             self._opened, self._summary = opened, None
-            self._sum_up(opened)
+            if opened.live is None:
+                self._sum_up(opened)
         self._show_words(opened)
         for chart in self.query(Chart):
             chart.point_at(opened.step_index)
@@ -101,10 +104,12 @@ class OverviewPage(Page):
         if not is_beside:  # what was found comes first, and last which rules say nothing
             silent = [each for each in found if isinstance(each, Fact)]
             found = [*(each for each in found if each not in silent), *summary, *silent]
-        words = [*about.head, Heading("findings"), *found, *about.body]
+        words = [*_live(opened), *about.head, Heading("findings"), *found, *about.body]
         prose.show(words, keep_place=True)
 
     def _summed_up(self, width: int) -> list[Shown]:
+        if self._opened is not None and self._opened.live:
+            return [Paragraph(STEPS_ARE_NOT_WALKED, Tone.MUTED)]
         if self._opened is None or self._summary is None:
             return [Paragraph("Summing up …", Tone.MUTED)]
         if self._summary.summary is None:
@@ -201,6 +206,14 @@ class OverviewPage(Page):
     def _go_to(self, index: int) -> None:
         if self._composition:
             self.post_message(self.Moved(int(self._composition.formed_ns[index])))
+
+
+def _live(opened: Opened) -> Sequence[Shown]:
+    """How the recording goes on that is followed."""
+    if opened.live is None:
+        return ()
+    live = opened.live
+    return [*words.blocks(live.status, live.came, opened.view.timeline.bounds[0])]
 
 
 def _verdict(opened: Opened) -> Sequence[Shown]:

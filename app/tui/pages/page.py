@@ -16,13 +16,26 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.debug import Session
+from stepscope.app.live.follower import Status
+from stepscope.app.live.found_so_far import Came
+from stepscope.app.live.words import STEPS_ARE_NOT_WALKED
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline import Hit
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import Action, bindings
 from stepscope.app.tui.pages.loading import Models
 from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """How a recording goes on that is followed, and what was found so far."""
+
+    status: Status
+    came: Sequence[Came]
+
 
 Who = tuple[int, str]
 """A request: its rank and its id."""
@@ -34,7 +47,7 @@ class Opened:
 
     `session` and `result` are None until they are there; `failed` says why one never will be, by
     what could not be done: "step through" or "check". `slo` is what latencies are held against, and
-    `request` the one that was asked for last.
+    `request` the one that was asked for last. `live` is there while a recording is followed.
     """
 
     trace: Trace
@@ -45,11 +58,17 @@ class Opened:
     failed: dict[str, str] = field(default_factory=dict)
     slo: Slo | None = None
     request: Who | None = None
+    live: Live | None = None
     _blamed: Blame | None = None
     _lock: Lock = field(default_factory=Lock)
 
     def blamed(self) -> Blame:
-        """What each request's latency went to; the first who asks works it out, in a thread."""
+        """What each request's latency went to; the first who asks works it out, in a thread.
+
+        Raises `StepscopeError` where a recording is followed, and rows may be left out.
+        """
+        if self.live:
+            raise StepscopeError(STEPS_ARE_NOT_WALKED)
         with self._lock:
             if self._blamed is None:
                 self._blamed = blame(self.trace)

@@ -64,6 +64,9 @@ export function says(name) {
   return Boolean(last ? last[0][name] : new URLSearchParams(location.search).get(name));
 }
 
+/** Whether a jump is under way, or waits. */
+export const pending = () => waiting.length > 0 || (asked > 0 && performance.now() - asked < PATIENCE_MS);
+
 function next() {
   const [changes, keep] = waiting.shift() || [{}, true];
   write(changes, keep ? "replaceState" : "pushState");

@@ -12,8 +12,8 @@ export function begin(what) {
   tell();
 }
 
-/** @param {string} what */
+/** What nobody began does not end: Dash hands over a first, empty chart before the page is open.
+ * @param {string} what */
 export function end(what) {
-  awaited.delete(what);
-  tell();
+  if (awaited.delete(what)) tell();
 }

@@ -1,6 +1,7 @@
 /* Keys: what is pressed is looked up in the keymap that the server tells of. */
 import * as address from "./address.js";
 import { byId, overlay } from "./dom.js";
+import * as live from "./live.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
@@ -26,6 +27,9 @@ const OPENS = {
   picture: () => savePicture(byId("trace").title),
   help: () => overlay("help", !byId("help").matches(".open")),
   clear,
+  follow: live.follow,
+  pause: live.pause,
+  reload: live.reload,
   break: () => stops.ask("break"),
   value: () => stops.ask("value"),
   "what-if": () => stops.ask("what"),

@@ -40,7 +40,7 @@ export function mark(hits) {
 }
 
 /**
- * @param {Model} model
+ * @param {() => Model} model
  * @param {Acts} acts
  */
 export function attach(model, acts) {
@@ -50,7 +50,7 @@ export function attach(model, acts) {
   /** @param {MouseEvent} event */
   const at = (event) => {
     const bounds = map.getBoundingClientRect();
-    return ((event.clientX - bounds.left) / bounds.width) * model.length;
+    return ((event.clientX - bounds.left) / bounds.width) * model().length;
   };
   /** @param {MouseEvent} event */
   const follow = (event) => grip !== null && acts.slide(at(event) - grip);

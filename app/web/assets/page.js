@@ -5,6 +5,7 @@ import * as charts from "./charts.js";
 import { setProps, start } from "./dash.js";
 import { byId, element, overlay } from "./dom.js";
 import * as keys from "./keys.js";
+import * as live from "./live.js";
 import * as panels from "./panels.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
@@ -21,6 +22,7 @@ const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
 
 /** @param {Model} model */
 function open(model) {
+  if (stage.ready()) return live.renew(model);
   panels.open();
   stage.open(model);
   watchLegend();
@@ -30,7 +32,9 @@ function open(model) {
     for (const wanted of ["panes", "load"]) busy.begin(wanted);
     setProps("light", { data: theme.isLight() });
   });
-  address.ask();
+  stage.whenMoved(live.looked);
+  live.open(model);
+  return address.navigate({}, true);
 }
 
 /** Say where the legend has lines that are not seen. */

@@ -44,6 +44,9 @@ let sketched = null;
  * @type {number[]} */
 let dragged = [];
 let frame = 0;
+let hasMoved = () => {};
+/** @param {() => void} told  whenever another range is looked at */
+export const whenMoved = (told) => (hasMoved = told);
 /** @type {Record<string, string>} */
 const colours = {};
 
@@ -69,36 +72,100 @@ export const rows = () => plan.rows;
 
 /** @param {Model} given */
 export function open(given) {
-  known = given;
+  take(given);
   document.title = `${given.name} · stepscope`;
   recolour();
   pointer.attach(canvas(), box(), {
     range: state, width, timeAt, at, point, sketch, mark, select, collapse, slide, pan, wheel,
     focus: () => address.go("focus"),
   });
-  minimap.attach(given, { range: state, slide, wheel });
+  minimap.attach(model, { range: state, slide, wheel });
   box().addEventListener("scroll", redraw);
   new ResizeObserver(redraw).observe(box());
 }
 
-/** Take over the colours of light or dark. */
-export function recolour() {
+/** Give what is drawn the colours of light or dark. */
+function tint() {
   const place = Number(theme.isLight());
   for (const each of model().states) {
     Object.assign(each, { colour: each.grounds[place], ink: each.inks[place] });
     each.rgb = [1, 3, 5].map((from) => parseInt(each.colour.slice(from, from + 2), 16));
   }
+}
+
+/** Take over the colours of light or dark. */
+export function recolour() {
+  tint();
   const style = getComputedStyle(document.documentElement);
   for (const name of COLOURS) colours[name] = style.getPropertyValue(`--${name}`).trim();
   if (picture) picture.image = image(picture, model().states);
   draw();
 }
 
+/** @param {Model} given */
+function take(given) {
+  known = given;
+  tint();
+}
+
+/** What tells each lane from the others, whatever its number is.
+ * @param {Lane[]} lanes */
+function keysOf(lanes) {
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  return lanes.map(({ section, group, name, part }) => {
+    const named = JSON.stringify([section, group, name, part]);
+    seen.set(named, (seen.get(named) || 0) + 1);
+    return `${named}${seen.get(named)}`;
+  });
+}
+
+/** Take over a trace to which more was added, and look where one looked, or at its end.
+ * @param {Model} given
+ * @param {boolean} atItsEnd */
+export function renew(given, atItsEnd) {
+  const old = keysOf(model().lanes);
+  const places = new Map(keysOf(given.lanes).map((key, place) => [key, place]));
+  /** @param {number | null} lane */
+  const moved = (lane) => (lane === null ? null : places.get(old[lane]) ?? null);
+  /** @param {number[]} lanes
+   * @returns {number[]} */
+  const allMoved = (lanes) => lanes.flatMap((lane) => moved(lane) ?? []);
+  const said = new URLSearchParams(location.search);
+  /** @param {string} name */
+  const place = (name) => {
+    const [lane, t] = (said.get(name) || "").split("@");
+    const there = lane && t ? moved(Number(lane)) : null;
+    return there === null ? null : `${there}@${t}`;
+  };
+  take(given);
+  Object.assign(view, { lane: moved(view.lane), pin: allMoved(view.pin), lanes: allMoved(view.lanes) });
+  const { t0, t1 } = atItsEnd ? range.slid(view, given.length - view.t1, given.length, given.factors) : view;
+  Object.assign(view, { t0, t1 });
+  picture = null;
+  arrange();
+  redraw();
+  address.navigate({
+    t: `${t0}..${t1}`, sel: place("sel"), at: place("at"), pin: view.pin.join(","), lanes: ranges(view.lanes),
+  }, true);
+}
+
+/** Look at the end of the trace, at so much of it as is in view, or at `span` ns.
+ * @param {number} [span] */
+export function newest(span) {
+  const { length } = model();
+  const wide = Math.min(span || view.t1 - view.t0, length);
+  look({ t0: length - wide, t1: length });
+}
+
+export const atEnd = () => view.t1 >= model().length;
+
 /** Take over a view that the server has resolved.
  * @param {View} given */
 export function adopt(given) {
   const before = view;
   view = { ...NO_VIEW, ...given };
+  hasMoved();
   arrange();
   if (view.lane !== null && (before.lane !== view.lane || before.at !== view.at)) reveal(view.lane);
   redraw();
@@ -159,6 +226,10 @@ function ask() {
 
 /** @param {Answer} answer */
 export function show(answer) {
+  if ((answer.revision || 0) !== (model().revision || 0)) { // its lanes have other numbers by now
+    asked = 0;
+    return ask();
+  }
   picture = read(answer);
   picture.image = image(picture, model().states);
   byId("position").textContent = answer.position;
@@ -173,6 +244,7 @@ export function show(answer) {
 /** @param {Range} to */
 function look(to) {
   Object.assign(view, to);
+  hasMoved();
   address.note({ t: `${view.t0}..${view.t1}` });
   redraw();
 }

@@ -45,7 +45,10 @@
  * @property {string[]} collapsed  at first
  * @property {string} colours  at first: by name or by state
  * @property {Key[]} keymap
- * @property {Factors} factors */
+ * @property {Factors} factors
+ * @property {number} [revision]  of a recording that goes on
+ * @property {boolean} [live]
+ * @property {number} [recent]  ns that are looked at first where it goes on */
 
 /** What is looked at: the range, the cursor (a time in a lane) and the span that is selected there.
  * @typedef {object} View
@@ -106,7 +109,8 @@
  * @property {{lane: number, start: string | Float64Array, end: string | Float64Array, state: string | Uint8Array, label: number[]}[]} sparse
  * @property {string[]} labels
  * @property {{lane: number, low: number, high: number, unit: string, values: string | Float64Array}[]} counters
- * @property {string} position */
+ * @property {string} position
+ * @property {number} [revision] */
 
 /** A span, shared pixels or a sample, whatever a lane shows at a time.
  * @typedef {{start: number, end: number, state: number, label: string} | {value: number, unit: string} | {state: number, share: number}} Shown */

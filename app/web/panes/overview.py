@@ -8,6 +8,7 @@ import numpy as np
 from dash import dcc, html
 from dash.development.base_component import Component
 
+from stepscope.app.live.words import blocks
 from stepscope.app.present.summary.parts import Part
 from stepscope.app.web import figures
 from stepscope.app.web.components import components
@@ -18,6 +19,9 @@ from stepscope.app.web.view import View
 
 def overview_pane(loaded: LoadedTrace, view: View) -> Component:
     """The summary, and batches over time where they are told, with the view's step marked."""
+    if loaded.live:
+        told = components([*blocks(*loaded.live, loaded.origin)])
+        return html.Div([html.Div(told, className="summary"), *_composition(loaded, view)])
     parts = [_part(part, loaded.origin) for part in loaded.summary.parts]
     return html.Div([*_composition(loaded, view), html.Div(parts, className="summary")])
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 
 from stepscope.ingest.columns import Type
 from stepscope.ingest.recording.forms.rows import NULLS
@@ -66,17 +67,24 @@ def lasting_rows_of(
     Raises `Damaged` where that cannot be known.
     """
     places = whole_places(raw, header)
+    frame = rows_stood_for(places.rows, header, texts, chunks, rank)
+    return SegmentRows(frame, places.num_open, places.torn_bytes, places.end)
+
+
+def rows_stood_for(
+    small: Rows, header: Header, texts: Texts, chunks: Chunks, rank: int
+) -> pl.DataFrame:
+    """Give the rows that some small rows of a segment stand for; raises `Damaged`."""
     read = _Changes(chunks)
-    batches = {number: read.batch(number) for number in np.unique(places.rows["batch"]).tolist()}
-    spans = _spans(places.rows, batches)
-    rows = _expanded(places.rows, spans)
+    batches = {number: read.batch(number) for number in np.unique(small["batch"]).tolist()}
+    spans = _spans(small, batches)
+    rows = _expanded(small, spans)
     if header.table == "outputs":
-        gave = _gave(places.rows, rows["position"], spans, chunks)
+        gave = _gave(small, rows["position"], spans, chunks)
         rows = {name: values[gave] for name, values in rows.items()}
         rows["source_step"] = rows["step"]
     columns = [column for column in BY_NAME[header.table].columns if column.name in rows]
-    frame = framed(rows, columns, header, _with_decode(texts), rank)
-    return SegmentRows(frame, places.num_open, places.torn_bytes, places.end)
+    return framed(rows, columns, header, _with_decode(texts), rank)
 
 
 class _Changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +15,11 @@ from stepscope.ingest.recording.forms.rows import FORMATS, NULLS, VOID
 from stepscope.ingest.recording.segments import HEADER_BYTES, Header
 from stepscope.ingest.schema import BY_NAME
 
-_MARKER, _LATER_MARKER = "_marker", "_later_marker"
+MARKER, LATER_MARKER = "_marker", "_later_marker"
 NUMPY = {"q": "<i8", "i": "<i4", "d": "<f8", "I": "<u4", "b": "i1"}
 Texts = Callable[[Iterable[int]], list[str | None]]
 Rows = np.ndarray[Any, Any]
+Raw = bytes | mmap.mmap
 
 
 class SegmentRows(NamedTuple):
@@ -37,7 +39,7 @@ def rows_of(raw: bytes, header: Header, texts: Texts, rank: int) -> SegmentRows:
     places = whole_places(raw, header)
     num_begun = 0
     if header.num_later:
-        is_begun = places.rows[_LATER_MARKER] != places.rows[_MARKER]
+        is_begun = places.rows[LATER_MARKER] != places.rows[MARKER]
         num_begun = int(np.count_nonzero(is_begun))
         for column in header.columns[-header.num_later :]:
             places.rows[column.name][is_begun] = NULLS[column.type]
@@ -56,10 +58,10 @@ class Places(NamedTuple):
 
 def whole_places(raw: bytes, header: Header) -> Places:
     """Take the places of a segment that hold a whole row."""
-    places = _places(raw, header)
+    places = places_in(raw, header)
     expected = HEADER_BYTES + places.dtype.itemsize * np.arange(len(places), dtype=np.int64)
-    is_row = places[_MARKER] == expected
-    is_open = ~(is_row | (places[_MARKER] == expected ^ VOID))
+    is_row = places[MARKER] == expected
+    is_open = ~(is_row | (places[MARKER] == expected ^ VOID))
     return Places(
         places[is_row],
         int(np.count_nonzero(is_open)),
@@ -90,10 +92,11 @@ def framed(
     )
 
 
-def _places(raw: bytes, header: Header) -> Rows:
+def places_in(raw: Raw, header: Header) -> Rows:
+    """View all places of a segment, whether they hold a row or not, as they lie there."""
     formats = [(column.name, NUMPY[FORMATS[column.type]]) for column in header.columns]
-    markers = [(_LATER_MARKER, "<u4")] if header.num_later else []
-    layout = np.dtype([*formats, *markers, (_MARKER, "<u4")])
+    markers = [(LATER_MARKER, "<u4")] if header.num_later else []
+    layout = np.dtype([*formats, *markers, (MARKER, "<u4")])
     room = max(len(raw) - HEADER_BYTES, 0) // layout.itemsize
     return np.frombuffer(raw, layout, min(room, header.num_places), HEADER_BYTES)
 

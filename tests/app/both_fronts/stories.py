@@ -67,3 +67,12 @@ WHAT_IF = (
 )
 """What the fix would have changed, as the page and the terminal say it, white space apart."""
 DIVERGED_PLACE = f"step {DIVERGED_AT} of {LAST_STEP}"
+
+LIVE_STEPS, MORE_STEPS = 40, 10
+"""What a recording in progress has when it is opened, and what comes while it is looked at."""
+LIVE, NEWEST, ELSEWHERE = "● live", "newest step in view", "F follows the newest step"
+HELD, ENDED, WHOLE = "paused: H goes on", "■ the recording is closed", "L reads all of it"
+KILLED = "■ killed: it was not closed"
+TWICE, TWICE_AT = "KVB001", "KVB001 came at step 50"
+"""A KV block that two requests have: what is found while one looks, and the step at which."""
+CHANGED = "the file on disk has changed: L reads it again"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stepscope.app.timeline.keymap import KEYMAP, STOPS
+from stepscope.app.timeline.keymap import KEYMAP, RECORDING, STOPS
 from stepscope.app.timeline.moves import MOVES
 
-EVERY = (*KEYMAP, *STOPS)
+EVERY = (*KEYMAP, *RECORDING, *STOPS)
 
 
 def test_no_key_of_the_timeline_means_two_things() -> None:

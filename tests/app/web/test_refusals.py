@@ -57,6 +57,7 @@ def posted(output: str, given: str, value: object, **changes: Any) -> str:
         "output": output,
         "outputs": {"id": of, "property": prop},
         "inputs": [{"id": component, "property": named, "value": value}],
+        "state": [{"id": "revision", "property": "data", "value": 0}],
         "changedPropIds": [given],
     }
     return json.dumps(body | changes)

@@ -1,0 +1,67 @@
+"""Rules that judge a part of a run find nothing in it that the whole run has not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from stepscope.analyzers.check.on_a_part import OF_A_PART, rules_of_a_part
+from stepscope.analyzers.check.registry import RULES
+from stepscope.analyzers.check.run import check
+from stepscope.engine.scenarios import SCENARIOS, Options, scenario
+from stepscope.ingest.schema import TABLES
+from stepscope.ingest.trace import Trace
+
+LIVE = {"0": {"rows": {}, "live": True, "discarded_bytes": 0, "notes": []}}
+ENDLESS = 1 << 62
+
+
+def part_of(trace: Trace, first_ns: int, last_ns: int) -> Trace:
+    """The rows from one time to another, as somebody has them who follows the recording."""
+    inside = (pl.col("ts_ns") >= first_ns) & (pl.col("ts_ns") < last_ns)
+    rows = {table.name: trace.table(table.name).filter(inside) for table in TABLES}
+    manifest = replace(
+        trace.manifest, closed=False, recovered=LIVE,
+        tables=dict.fromkeys(trace.manifest.tables, "partial"),
+    )  # fmt: skip
+    return Trace(rows, manifest, trace.name)
+
+
+def parts_of(trace: Trace, number: int) -> Iterator[Trace]:
+    """Parts that begin anywhere, up to the end or to anywhere behind that."""
+    rows = [trace.table(table.name).select("ts_ns") for table in TABLES]
+    times = pl.concat(rows).drop_nulls().unique().collect()["ts_ns"].sort().to_list()
+    dice = random.Random(20)
+    for _ in range(number):
+        first, last = sorted(dice.sample(times, 2))
+        yield part_of(trace, first, ENDLESS)
+        yield part_of(trace, first, last)
+
+
+@pytest.mark.parametrize("name", [each.name for each in SCENARIOS])
+def test_what_is_found_in_a_part_of_a_run_is_in_the_whole(name: str, tmp_path: Path) -> None:
+    rules = rules_of_a_part(RULES)
+    for variant in scenario(name).variants:
+        path = tmp_path / f"{variant}.trace"
+        scenario(name).record(variant, path, Options())
+        trace = Trace.open(path).in_memory()
+        whole = {each.code for each in check(trace, rules).findings}
+
+        for part in parts_of(trace, 2):
+            found = {each.code for each in check(part, rules).findings}
+
+            assert found <= whole, f"{variant}: {found - whole}"
+
+
+def test_each_rule_of_a_part_is_a_rule() -> None:
+    assert {each.code for each in RULES} >= OF_A_PART
+
+
+def test_a_rule_that_takes_what_is_left_out_for_what_never_was_is_none() -> None:
+    """KVB004 finds preemptions that repeat in parts of a run that is silent as a whole."""
+    assert "KVB004" not in OF_A_PART

@@ -1,0 +1,1 @@
+"""Following a recording: what is kept of it, and what was found so far."""

@@ -1,0 +1,193 @@
+"""A recording in progress, followed in the terminal until something is found and it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from stepscope.app.live.follower import Follower
+from stepscope.app.tui.app import StepscopeApp
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
+from tests.app.both_fronts.recording_process import HOSTILE, recording
+from tests.app.tui.stage import RESULT, WIDE, app_of, screen_lines, screen_text, state_of
+from tests.traces import trace_of
+
+PATIENCE_S = 60.0
+FRAME_S = 0.02
+
+
+@asynccontextmanager
+async def following(path: Path) -> AsyncIterator[Pilot[None]]:
+    """A recording in progress on the timeline."""
+    follower = Follower(path)
+    follower.refresh()
+    app = StepscopeApp(follower.look().trace, None, "timeline", follower=follower)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await until(pilot, lambda: app_of(pilot).opened is not None)
+        yield pilot
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE_S
+    while not holds():
+        assert asyncio.get_running_loop().time() < deadline, screen_text(pilot)
+        await pilot._wait_for_screen()
+        await asyncio.sleep(FRAME_S)
+
+
+def strip(pilot: Pilot[None]) -> str:
+    """The line below the tabs."""
+    return screen_lines(pilot)[2]
+
+
+async def shows(pilot: Pilot[None], *texts: str) -> None:
+    """Wait until all of these are on the screen."""
+    await until(pilot, lambda: all(text in screen_text(pilot) for text in texts))
+
+
+async def test_follow_a_live_run_until_a_finding(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(stories.LIVE_STEPS)
+        async with following(tmp_path / "run.trace") as pilot:
+            await shows(pilot, stories.LIVE, stories.NEWEST, f"{stories.LIVE_STEPS} of 40")
+
+            engine.steps(stories.MORE_STEPS)
+            await shows(pilot, "50 of 50", stories.NEWEST)
+            view = state_of(pilot)
+            assert view.viewport.t1 == view.timeline.bounds[1]
+
+            engine.give_block_twice()
+            await shows(pilot, stories.TWICE_AT)
+            await pilot.press("n")
+            await shows(pilot, stories.ELSEWHERE)
+            selected = state_of(pilot).selection.finding
+            assert selected is not None
+            assert selected.code == stories.TWICE
+
+            engine.close()
+            await shows(pilot, stories.ENDED, stories.WHOLE, stories.TWICE_AT)
+            at = state_of(pilot).viewport
+            await pilot.press("L")
+            await until(
+                pilot, lambda: app_of(pilot).result is not None and not app_of(pilot).follower
+            )
+            assert app_of(pilot).trace.manifest.closed
+            assert state_of(pilot).viewport == at
+            assert [each.code for each in app_of(pilot).result.findings] == [stories.TWICE]  # type: ignore[union-attr]  # it is there
+
+
+async def test_scrolling_back_leaves_the_newest_step_and_a_key_returns(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(200)
+        async with following(tmp_path / "run.trace") as pilot:
+            await shows(pilot, stories.NEWEST)
+            await pilot.press("a")
+            await shows(pilot, stories.ELSEWHERE)
+            looked_at = state_of(pilot).viewport
+
+            engine.steps(10)
+            await until(pilot, lambda: "1,050" in strip(pilot) or "420 rows" in strip(pilot))
+            assert state_of(pilot).viewport == looked_at
+
+            await pilot.press("F")
+            await shows(pilot, stories.NEWEST)
+            view = state_of(pilot)
+            assert view.viewport.t1 == view.timeline.bounds[1]
+
+
+async def test_nothing_comes_while_it_is_held(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "run.trace") as pilot:
+            await shows(pilot, "80 rows")
+            await pilot.press("H")
+            await shows(pilot, stories.HELD)
+            await until(pilot, lambda: not app_of(pilot).strip.is_asking)
+            engine.steps(5)
+            before = app_of(pilot).opened
+            await asyncio.sleep(5 * FRAME_S)
+            assert app_of(pilot).opened is before
+
+            await pilot.press("H")
+            await shows(pilot, "90 rows")
+
+
+async def test_a_writer_that_is_killed_is_told_in_one_line(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "run.trace") as pilot:
+            engine.kill()
+            await shows(pilot, stories.KILLED, "80 rows")
+
+
+async def test_a_directory_that_is_deleted_is_told_in_one_line(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "run.trace") as pilot:
+            await shows(pilot, "80 rows")
+            shutil.rmtree(tmp_path / "run.trace")
+            await shows(pilot, "■ gone from the disk", "80 rows")
+            await pilot.press("L")
+            await shows(pilot, "no such file")
+
+
+async def test_a_start_after_this_one_is_named(tmp_path: Path) -> None:
+    with recording(tmp_path / "a.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "a.trace") as pilot:
+            with recording(tmp_path / "b.trace"):
+                engine.close()
+                await shows(pilot, "another recording has begun: stepscope tui", "b.trace")
+
+
+async def test_a_hostile_name_is_shown_as_text(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "run.trace") as pilot:
+            engine.arrive()
+            await shows(pilot, "req-[b…script>")
+            assert "\x1b" not in screen_text(pilot)
+            assert HOSTILE not in screen_text(pilot)
+
+
+async def test_what_needs_every_row_says_so(tmp_path: Path) -> None:
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with following(tmp_path / "run.trace") as pilot:
+            for page in "456":
+                await pilot.press(page)
+                await shows(pilot, "not told while a recording is followed")
+
+
+async def test_a_file_that_was_replaced_is_offered_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run.trace"
+    with recording(path) as engine:
+        engine.steps(40)
+        engine.close()
+    app = StepscopeApp(Trace.open(path), RESULT, "timeline")
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await shows(pilot, "of 40")
+        shutil.rmtree(path)
+        with recording(path) as engine:
+            engine.steps(20)
+            engine.close()
+        await shows(pilot, stories.CHANGED)
+        await pilot.press("L")
+        await shows(pilot, "of 20")
+        await until(pilot, lambda: app_of(pilot).result is not None)
+        assert stories.CHANGED not in screen_text(pilot)
+
+
+async def test_where_nothing_is_recorded_there_is_nothing_to_follow() -> None:
+    app = StepscopeApp(trace_of(steps=[{"step": 1, "ts_ns": 1, "kind": "decode"}]), RESULT)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await until(pilot, lambda: app_of(pilot).opened is not None)
+        await pilot.press("F")
+        await shows(pilot, "nothing is recorded here any more")

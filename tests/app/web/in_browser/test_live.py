@@ -1,0 +1,227 @@
+"""A recording in progress, followed on the page until something is found and it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stepscope.analyzers.check.run import check
+from stepscope.app.live.follower import Follower
+from stepscope.app.web import listen
+from stepscope.app.web.server import create_app
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
+from tests.app.both_fronts.recording_process import HOSTILE, RecordingProcess, recording
+from tests.app.web.in_browser.conftest import WRONG, Visit
+from tests.app.web.in_browser.hands import press
+
+pytestmark = pytest.mark.web
+
+Follow = Callable[[Path], Visit]
+NUM_ASKED = (
+    "performance.getEntriesByType('resource').filter((each) => each.name.includes('/news')).length"
+)
+
+
+@pytest.fixture
+def follow(window: Page) -> Iterator[Follow]:
+    """Serve the page of what is recorded at a path; nothing may have gone wrong on it."""
+    WRONG.clear()
+    with ExitStack() as after:
+
+        def served(path: Path) -> Visit:
+            follower = Follower(path)
+            follower.refresh()
+            app = create_app(follower.look().trace, None, follower=follower)
+            return Visit(window, serve(app, after))
+
+        yield served
+        window.goto("about:blank")
+    assert WRONG == []
+
+
+def serve(app: object, after: ExitStack) -> str:
+    """Serve an application until the test ends."""
+    listener = after.enter_context(listen.bind("127.0.0.1", 0))
+    arguments = (listener, app.server, "127.0.0.1")  # type: ignore[attr-defined]  # Dash's
+    threading.Thread(target=listen.until_stopped, args=arguments, daemon=True).start()
+    return listen.address("127.0.0.1", listener.getsockname()[1])
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[RecordingProcess]:
+    with recording(tmp_path / "run.trace") as process:
+        process.steps(stories.LIVE_STEPS)
+        yield process
+
+
+def at_end(page: Page) -> bool:
+    """Whether the window on the minimap ends where the trace does."""
+    style = page.locator("#window").get_attribute("style") or ""
+    told = dict(part.split(":") for part in style.rstrip("; ").split(";"))
+    share = {name.strip(): float(value.strip(" %")) for name, value in told.items()}
+    return abs(share["left"] + share["width"] - 100) < 0.01
+
+
+def test_follow_a_live_run_until_a_finding(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    live, position = page.locator("#live"), page.locator("#position")
+    expect(live).to_contain_text(stories.LIVE)
+    expect(live).to_contain_text(stories.NEWEST)
+    expect(position).to_contain_text("of 40")
+
+    engine.steps(stories.MORE_STEPS)
+    expect(position).to_contain_text("of 50")
+    expect(live).to_contain_text(stories.NEWEST)
+    assert at_end(page)
+
+    engine.give_block_twice()
+    expect(live).to_contain_text(stories.TWICE_AT)
+    expect(page.locator("#count-findings")).to_have_text("1")
+    press(visit, "n")
+    expect(live).to_contain_text(stories.ELSEWHERE)
+    expect(page.locator("#about")).to_contain_text(stories.TWICE)
+
+    engine.close()
+    expect(live).to_contain_text(stories.ENDED)
+    expect(live).to_contain_text(stories.WHOLE)
+    expect(live).to_contain_text(stories.TWICE_AT)
+    page.keyboard.press("L")
+    expect(live).to_be_hidden()
+    visit.settle()
+    expect(page.locator("#about")).to_contain_text(stories.TWICE)
+    press(visit, "4")
+    expect(page.locator("#pane")).to_contain_text("of 50")
+
+
+def test_scrolling_back_leaves_the_newest_step_and_a_key_returns(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    engine.steps(200)
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    live = page.locator("#live")
+    expect(live).to_contain_text(stories.NEWEST)
+
+    press(visit, "a")
+    expect(live).to_contain_text(stories.ELSEWHERE)
+    before = page.evaluate("new URLSearchParams(location.search).get('t')")
+    engine.steps(10)
+    expect(live).to_contain_text("500 rows")
+    expect(page.locator("#position")).to_contain_text("of 250")
+    assert page.evaluate("new URLSearchParams(location.search).get('t')") == before
+
+    press(visit, "F")
+    expect(live).to_contain_text(stories.NEWEST)
+    expect(page.locator("#window")).to_be_visible()
+    assert at_end(page)
+
+
+def test_nothing_is_asked_while_it_is_held_or_hidden(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    expect(page.locator("#live")).to_contain_text("80 rows")
+    press(visit, "H")
+    expect(page.locator("#live")).to_have_text(stories.HELD)
+    page.wait_for_function(
+        "() => !performance.getEntriesByType('resource').some((each) => !each.responseEnd)"
+    )
+    count = NUM_ASKED
+    asked = page.evaluate(count)
+    engine.steps(5)
+    page.evaluate("new Promise((done) => setTimeout(done, 1000))")
+    assert page.evaluate(count) == asked
+
+    press(visit, "H")
+    expect(page.locator("#live")).to_contain_text("90 rows")
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', { get: () => true, configurable: true });"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    page.evaluate("new Promise((done) => setTimeout(done, 500))")
+    asked = page.evaluate(count)
+    page.evaluate("new Promise((done) => setTimeout(done, 1000))")
+    assert page.evaluate(count) == asked
+
+
+def test_what_goes_wrong_is_told_in_a_line(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    engine.arrive()
+    expect(page.locator("#names")).to_contain_text("req-[b]")
+    assert HOSTILE not in page.content()
+
+    engine.kill()
+    expect(page.locator("#live")).to_contain_text(stories.KILLED)
+
+
+def test_a_directory_that_is_deleted_is_told_in_a_line(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    expect(page.locator("#live")).to_contain_text("80 rows")
+    shutil.rmtree(tmp_path / "run.trace")
+    expect(page.locator("#live")).to_contain_text("■ gone from the disk")
+    page.keyboard.press("L")
+    expect(page.locator("#live")).to_contain_text("no such file")
+    engine.kill()
+
+
+def test_what_needs_every_row_says_so(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    page = visit.go()
+    for tab in ("blame", "step", "request"):
+        page.locator(f"#tab-{tab}").click()
+        expect(page.locator("#pane")).to_contain_text("not told while a recording is followed")
+    engine.kill()
+
+
+def test_a_file_that_was_replaced_is_offered_anew(window: Page, tmp_path: Path) -> None:
+    path = tmp_path / "run.trace"
+    with recording(path) as process:
+        process.steps(40)
+        process.close()
+    trace = Trace.open(path)
+    with ExitStack() as after:
+        visit = Visit(window, serve(create_app(trace, check(trace)), after))
+        page = visit.go()
+        shutil.rmtree(path)
+        with recording(path) as process:
+            process.steps(20)
+            process.close()
+        expect(page.locator("#live")).to_have_text(stories.CHANGED)
+        page.keyboard.press("L")
+        expect(page.locator("#live")).to_be_hidden()
+        expect(page.locator("#position")).to_contain_text("of 20")
+        page.goto("about:blank")
+
+
+@pytest.mark.parametrize("asked", ["", "?following=NEWEST", "?following=%00", "?following=a&x=b"])
+def test_the_news_are_small_whatever_is_asked(
+    follow: Follow, engine: RecordingProcess, tmp_path: Path, asked: str
+) -> None:
+    visit = follow(tmp_path / "run.trace")
+    with urlopen(f"{visit.url}news{asked}") as answer:  # noqa: S310 - our own server
+        told = answer.read()
+
+    assert len(told) < 1000
+    assert json.loads(told)["live"]
+    engine.kill()
