@@ -71,7 +71,11 @@ def _lost(manifest: Manifest) -> list[str]:
     lines = ["still recording: what was written so far is here"] if live else []
     if not manifest.closed and (ended or not live):
         lines.append("not closed: the recording ended before it was finished")
-    lines += [f"rank {rank}: {_recovered(was)}" for rank, was in (manifest.recovered or {}).items()]
+    lines += [
+        f"rank {rank}: {_recovered(was)}"
+        for rank, was in (manifest.recovered or {}).items()
+        if rank not in live or _has_rows(was)  # what is followed counts them itself
+    ]
     lines += [f"dropped {rows:,} rows of {name}" for name, rows in manifest.dropped.items() if rows]
     return [*lines, *_not_found(manifest)]
 
@@ -127,6 +131,10 @@ def _steps(steps: pl.LazyFrame) -> str:
     kinds = steps_by_kind(steps)
     by_kind = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
     return f"{sum(kinds.values()):,}: {by_kind}" if kinds else ""
+
+
+def _has_rows(was: object) -> bool:
+    return isinstance(was, dict) and bool(was.get("rows"))
 
 
 def _recovered(was: object) -> str:

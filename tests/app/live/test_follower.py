@@ -8,8 +8,10 @@ import pytest
 
 from stepscope.analyzers.check.on_a_part import OF_A_PART
 from stepscope.app.live.follower import READ_EVERY_S, Follower
+from stepscope.ingest.display import notes
 from stepscope.ingest.live.recent_rows import RecentRows
 from stepscope.ingest.recorder import Recorder
+from stepscope.ingest.trace import Trace
 
 
 class Clock:
@@ -102,3 +104,17 @@ def test_rows_that_were_let_go_before_a_check_saw_them_are_told(tmp_path: Path) 
 
     assert sum(status.num_left_out.values()) > 20
     assert status.num_unchecked == sum(status.num_left_out.values()) - 20
+
+
+def test_what_is_followed_is_not_said_to_be_recovered(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run.trace", producer="test") as rec:
+        record(rec, 0, 10)
+        follower = Follower(rec.path)
+        follower.refresh()
+
+        assert notes(follower.look().trace.manifest) == [
+            "still recording: what was written so far is here"
+        ]
+        assert "rank 0: recovered 20 rows, discarded 0 bytes" in notes(
+            Trace.open(rec.path).manifest
+        )

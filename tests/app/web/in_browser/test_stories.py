@@ -121,7 +121,7 @@ def test_a_run_goes_on_without_the_page_and_is_cancelled_from_another(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     opened = visit(Trace.open(sample_traces / stories.BEFORE))
-    page = opened.go("?tab=step&what=requests%3D400&go=what-if")
+    page = opened.go("?tab=step&what=requests%3D4000&go=what-if")
     cancel = page.locator("#what-cancel")
     expect(cancel).to_be_visible()
 
