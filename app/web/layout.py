@@ -10,11 +10,11 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from stepscope.app.palette import CORES, NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.app.present.spans.legend import names_of, states_of
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
 from stepscope.app.timeline import State, Timeline
 from stepscope.app.web import figures, panes, wire
-from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.shades import shade
 from stepscope.app.web.view import View

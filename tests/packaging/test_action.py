@@ -19,6 +19,7 @@ from pre_commit.clientlib import load_manifest
 
 from stepscope.app.check_config import load_config
 from stepscope.app.cli.commands.check import check
+from stepscope.app.cli.commands.diff import diff
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
@@ -202,7 +203,7 @@ def documented(language: str) -> list[str]:
 
 
 def test_the_workflow_that_is_described_gives_the_action_what_it_takes() -> None:
-    workflow, hooks = map(yaml.safe_load, documented("yaml"))
+    workflow, _, hooks = map(yaml.safe_load, documented("yaml"))
 
     steps = {
         step.get("uses", "").partition("@")[0]: step for step in workflow["jobs"]["check"]["steps"]
@@ -233,6 +234,8 @@ def test_every_input_and_option_is_described() -> None:
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 
     assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
-    options = {option for parameter in check.params for option in parameter.opts}
-    named = set(re.findall(r"--[a-z][a-z-]+", text)) - {"--record"}
+    commands = (*check.params, *diff.params)
+    options = {option for parameter in commands for option in parameter.opts}
+    of_others = {"--record", "--stepscope-record", "--body-file"}
+    named = set(re.findall(r"--[a-z][a-z-]+", text)) - of_others
     assert named <= options

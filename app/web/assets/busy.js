@@ -1,10 +1,10 @@
 /* What the page still waits for, told to whoever watches it (`aria-busy`): readers, tests. */
-import { byId } from "./dom.js";
 
 /** @type {Set<string>} */
 const awaited = new Set();
 
-const tell = () => byId("page").setAttribute("aria-busy", String(awaited.size > 0));
+// Dash may be about to make the page, or to make it anew.
+const tell = () => document.getElementById("page")?.setAttribute("aria-busy", String(awaited.size > 0));
 
 /** @param {string} what */
 export function begin(what) {

@@ -55,7 +55,8 @@ async function ask() {
 
 /** @param {[string, string][]} told */
 function tell(told) {
-  const strip = byId("live");
+  const strip = document.getElementById("live");
+  if (!strip) return; // Dash is about to make the page, or to make it anew
   strip.replaceChildren(...told.map(([text, tone]) => element("span", tone, text)));
   byId("page").classList.toggle("live", told.length > 0);
 }

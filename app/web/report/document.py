@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from stepscope.app.present.spans.legend import names_of, states_of
 from stepscope.app.timeline import State
-from stepscope.app.web.legend import names_of, states_of
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.report import chapters, drawings
 from stepscope.app.web.report.difference import Compared

@@ -37,6 +37,7 @@ from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import PANEL, TEXT, ink
 from stepscope.app.tui.widgets.prose import action_of, lay_out
 from stepscope.app.web.components import components
+from stepscope.app.web.shades import shade
 
 HOSTILE = [
     "<script>window.hacked=1</script>", "<img src=x onerror=alert(1)>", "[b]bold[/b]", "[/]",
@@ -183,4 +184,4 @@ def test_a_swatch_has_its_colour_in_the_terminal_and_on_the_page() -> None:
 
     assert "#46c3fe" in str(first[0].style).lower()
     colours = [getattr(each, "style", None) for each in spans]
-    assert colours == [{"--colour": "#46C3FE"}, {"--colour": "#F5B971"}]
+    assert colours == [{"--colour": shade("#46C3FE")}, {"--colour": shade("#F5B971")}]

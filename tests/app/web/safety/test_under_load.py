@@ -27,6 +27,7 @@ PICTURE = {
     "outputs": {"id": "picture", "property": "data"},
     "inputs": [{"id": "ask", "property": "data", "value": {
         "t0": 0, "t1": 600_000, "width": 800, "lanes": [0, 1, 2, 3], "hide": []}}],
+    "state": [{"id": "revision", "property": "data", "value": 0}],
     "changedPropIds": ["ask.data"],
 }  # fmt: skip
 
