@@ -40,13 +40,9 @@ def chance_of_counts(a: int, b: int, exposed_a: int, exposed_b: int) -> float:
     rates, one-sided and exact. Source: Przyborowski and Wilenski, Homogeneity of Results in Testing
     Samples from Poisson Series (1940).
     """
-    if not b:
-        return 1.0
-    if not exposed_b:
+    if not (b and exposed_a and exposed_b):
         return 1.0
     share = exposed_b / (exposed_a + exposed_b)
-    if share == 1:
-        return 1.0
     return math.fsum(_binomial(a + b, each, share) for each in range(b, a + b + 1))
 
 

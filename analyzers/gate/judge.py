@@ -9,11 +9,9 @@ from statistics import median
 from typing import Any
 
 from stepscope.analyzers.check.run import CheckResult
-from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.gate.chance import chance_of_counts, chance_of_ranks, least_chance
 from stepscope.analyzers.gate.conditions import DIVERGENCE, Condition
-from stepscope.ingest.trace import Trace
 
 CHANCE = 0.05
 """A difference that is likelier than this where nothing changed does not fail a build."""
@@ -51,15 +49,15 @@ class Judged:
         return self.failed is not False
 
 
-def run_of(trace: Trace, checked: CheckResult | None) -> Run:
-    """Sum up a run; without what the rules say of it where no condition asks for that."""
+def run_of(name: str, came: dict[str, Any], checked: CheckResult | None) -> Run:
+    """Sum up a run of these totals; without rules where no condition asks for them."""
     loud: Counter[str] = Counter(dict.fromkeys(checked.counts, 0) if checked else {})
     first: dict[str, str] = {}
     for finding in checked.findings if checked else ():
         if finding.severity in LOUD:
             loud[finding.code] += finding.count
             first.setdefault(finding.code, finding.message)
-    return Run(trace.name, totals(trace), dict(loud), first)
+    return Run(name, came, dict(loud), first)
 
 
 def judge(

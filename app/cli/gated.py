@@ -73,12 +73,17 @@ def _median(runs: Sequence[Run], name: str) -> Any:
 
 def judged_of_two(both: Compared, asked: Sequence[Condition]) -> list[Judged]:
     """Judge conditions on the only two runs."""
-    from stepscope.analyzers.gate.judge import Run, judge, run_of
+    from stepscope.analyzers.gate.judge import judge, run_of
 
-    runs = []
-    for place, trace in enumerate(both.traces):
-        summed = run_of(trace, both.results[place] if both.results else None)
-        runs.append(Run(trace.name, summed.totals, summed.loud, summed.first))
+    pairs = both.found.outcomes.totals
+    runs = [
+        run_of(
+            trace.name,
+            {name: pair[place] for name, pair in pairs.items()},
+            both.results[place] if both.results else None,
+        )
+        for place, trace in enumerate(both.traces)
+    ]
     where = both.where_they_diverge()
     return [judge(each, runs[:1], runs[1:], where) for each in asked]
 
@@ -96,10 +101,11 @@ def judged_of_several(
 
 def _run(trace: Trace, rules: bool, report: Progress) -> Run:
     from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.diff.outcomes import totals
     from stepscope.analyzers.gate.judge import run_of
 
     checked: CheckResult | None = check(trace, progress=report) if rules else None
-    return run_of(trace, checked)
+    return run_of(trace.name, totals(trace), checked)
 
 
 def gate_lines(judged: Sequence[Judged]) -> Iterator[str]:
