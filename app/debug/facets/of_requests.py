@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from stepscope.app.debug.facets.look import Facet, Look
+from stepscope.ingest.derive.states import LEAVES
+
+LEFT_OUT = ("deferred", "put-back", "passed-over")
 
 
 def _waiting(look: Look) -> pl.DataFrame | None:
@@ -67,13 +71,51 @@ def _requests(look: Look) -> pl.DataFrame | None:
     # What a preemption leaves of what was computed, the trace does not say.
     is_lost = pl.col("lost").fill_null(-1) > pl.col("in_batch").fill_null(-1)
     is_here = pl.col("request").is_in(_present(look))
-    joined = first.join(last, on="request", how="left", maintain_order="left").filter(is_here)
+    joined = (
+        first.join(last, on="request", how="left", maintain_order="left")
+        .join(_deferrals(look), on="request", how="left", maintain_order="left")
+        .filter(is_here)
+    )
+    are_told = look.debugger.tables.is_recorded("decisions")
     return joined.select(
         "request", "event", "prompt_len",
         computed=pl.when(~is_lost).then("computed"),
         left_of_prompt=pl.when(~is_lost).then((pl.col("prompt_len") - pl.col("computed")).clip(0)),
         max_tokens="max_tokens",
+        num_deferrals=pl.col("num_deferrals").fill_null(0) if are_told else None,
     ).collect()  # fmt: skip
+
+
+def _deferrals(look: Look) -> pl.LazyFrame:
+    """How often each was left out for want of KV blocks since it was let in last.
+
+    What was decided again as before has no row of its own: it stands for each step that was formed
+    until something else was decided.
+    """
+    let_in = (
+        look.then("lifecycle")
+        .filter(pl.col("event").is_in(LEAVES))
+        .group_by("request")
+        .agg(let_in=pl.col("seq").max())
+    )
+    told = (
+        look.then("decisions")
+        .filter(pl.col("subject_kind") == "request")
+        .rename({"subject": "request"})
+        .join(let_in, on="request", how="left", maintain_order="left")
+        .filter(pl.col("seq") > pl.col("let_in").fill_null(-1))
+        .with_columns(next=pl.col("seq").shift(-1).over("request"))
+        .filter(pl.col("verdict").is_in(LEFT_OUT), pl.col("resource") == "kv-block")
+        .collect()
+    )
+    moments = look.debugger.session.moments
+    now = np.iinfo(np.int64).max if look.position.seq is None else look.position.seq
+    formed = moments.step_seq[moments.step_seq <= now]
+    first = np.searchsorted(formed, told["seq"].to_numpy())
+    last = np.searchsorted(formed, told["next"].fill_null(now + 1).to_numpy())
+    stands = pl.Series(np.where(told["verdict"] == "deferred", np.maximum(last - first, 1), 1))
+    counted = told.select("request", num_deferrals=stands)
+    return counted.group_by("request").agg(pl.col("num_deferrals").sum()).lazy()
 
 
 def _present(look: Look) -> list[str]:
