@@ -32,6 +32,8 @@ Window = tuple[int, int] | None
 FIGURES = "stepscope.app.notebook"
 """Draws figures. It is known by its name alone, as what is here imports nothing of the rooms above
 (docs/decisions/0112)."""
+FINDINGS = "stepscope.app.queried_findings"
+"""Checks what a query asks of findings. It is known by its name alone, too."""
 
 
 def _figures() -> Any:
@@ -172,15 +174,19 @@ class Trace:
         return min((ts_ns for ts_ns in found if ts_ns is not None), default=0)
 
     def sql(self, query: str, bounds: Bounds | None = None) -> pl.DataFrame:
-        """Run an SQL query over the tables, and over the intervals that are made of them.
+        """Run an SQL query over the tables, the intervals that are made of them, and `findings`.
 
-        With `bounds` it goes only so far. Raises `QueryError` naming near matches.
+        The rules run when a query first names `findings`. With `bounds` it goes only so far.
+        Raises `QueryError` naming near matches.
         """
         from stepscope.ingest.derive.holding_intervals import intervals_of  # noqa: PLC0415 - few ask
-        from stepscope.ingest.query import run_sql  # noqa: PLC0415 - few ask
+        from stepscope.ingest.query import names_table, run_sql  # noqa: PLC0415 - few ask
 
         tables = {table.name: self.table(table.name) for table in TABLES}
-        return run_sql({**tables, **intervals_of(tables)}, query, bounds)
+        asked = {**tables, **intervals_of(tables)}
+        if names_table(query, "findings"):
+            asked["findings"] = import_module(FINDINGS).findings_of(self)
+        return run_sql(asked, query, bounds)
 
     def timeline(self, finding: Any = None, *, window: Window = None) -> Any:
         """Draw the lanes as a Plotly figure, which a notebook shows: spans by their state.

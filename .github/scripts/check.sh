@@ -4,11 +4,15 @@ set -uo pipefail
 shopt -s nullglob globstar
 IFS= # names with spaces stay whole
 
+trimmed() { # a line without the space around it, in `line`
+    line="${1#"${1%%[![:space:]]*}"}"
+    line="${line%"${line##*[![:space:]]}"}"
+    [[ -n "$line" ]]
+}
+
 traces=()
 while read -r line; do
-    line="${line#"${line%%[![:space:]]*}"}"
-    line="${line%"${line##*[![:space:]]}"}"
-    [[ -n "$line" ]] || continue
+    trimmed "$line" || continue
     if [[ -e "$line" ]]; then
         traces+=("$line")
         continue
@@ -24,6 +28,9 @@ options=(--format github)
 [[ -z "${REQUIRE-}" ]] || options+=(--require "$REQUIRE")
 [[ -z "${FAIL_ON-}" ]] || options+=(--fail-on "$FAIL_ON")
 [[ -z "${BASELINE-}" ]] || options+=(--baseline "$BASELINE")
+while read -r line; do
+    ! trimmed "$line" || options+=(--against "$line")
+done <<<"${AGAINST-}"
 [[ -z "${SARIF-}" ]] || options+=(--also "sarif=$SARIF")
 [[ -z "${JUNIT-}" ]] || options+=(--also "junit=$JUNIT")
 

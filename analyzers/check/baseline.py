@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path, PurePath
 
 import msgspec
@@ -91,11 +90,7 @@ def name_of(result: CheckResult) -> str:
 
 
 def _new(result: CheckResult, left: Counter[str]) -> CheckResult:
-    findings = tuple(finding for finding in result.findings if not _is_known(finding, left))
-    counts = dict.fromkeys(result.counts, 0)
-    for finding in findings:
-        counts[finding.code] += finding.count
-    return replace(result, findings=findings, counts=counts)
+    return result.keeping(finding for finding in result.findings if not _is_known(finding, left))
 
 
 def _is_known(finding: Finding, left: Counter[str]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -52,6 +52,14 @@ class CheckResult:
     def coverage(self) -> Coverage:
         """How much of the check could judge."""
         return Coverage(tuple(self.counts), self.lacking, self.tables)
+
+    def keeping(self, findings: Iterable[Finding]) -> CheckResult:
+        """The same with some of the findings, counted anew."""
+        kept = tuple(findings)
+        counts = dict.fromkeys(self.counts, 0)
+        for finding in kept:
+            counts[finding.code] += finding.count
+        return replace(self, findings=kept, counts=counts)
 
     def as_dict(self) -> dict[str, Any]:
         """The result as `check --format json` prints it; `"unjudged"` is why nothing was found."""

@@ -50,7 +50,7 @@ def outcomes(a: Trace, b: Trace) -> Outcomes:
     )
 
 
-def totals(trace: Trace) -> dict[str, Any]:
+def totals(trace: Trace, blamed: Blame | None = None) -> dict[str, Any]:
     """What a run came to, by name; None where the trace does not tell.
 
     steps, makespan_ns  how many steps, and from the first one's begin to the last one's end
@@ -62,7 +62,7 @@ def totals(trace: Trace) -> dict[str, Any]:
     fairness            Jain's index of the tokens per second that those who finished got from
                         arrival to end: 1 where all got as many, 1/n where one of n got all
     """
-    return _totals(trace, _served(trace, blame(trace)))
+    return _totals(trace, _served(trace, blamed or blame(trace)))
 
 
 def _served(trace: Trace, blamed: Blame) -> pl.DataFrame:

@@ -56,7 +56,8 @@ def run_of(name: str, came: dict[str, Any], checked: CheckResult | None) -> Run:
     for finding in checked.findings if checked else ():
         if finding.severity in LOUD:
             loud[finding.code] += finding.count
-            first.setdefault(finding.code, finding.message)
+            at = "" if finding.step is None else f"step {finding.step:,}: "
+            first.setdefault(finding.code, f"{at}{finding.message}")
     return Run(name, came, dict(loud), first)
 
 
@@ -73,8 +74,13 @@ def judge(
             why = "they have no rows in common" if len(a) == len(b) == 1 else "there are several"
             return Judged(condition, None, f"they cannot be compared step by step: {why}")
         return Judged(condition, bool(diverged), diverged or "they are the same in every step")
-    new = list(_new_findings(a, b))
-    return Judged(condition, bool(new), "; ".join(new) or "no rule finds more in B")
+    new = new_findings(a, b)
+    return Judged(condition, bool(new), "; ".join(new.values()) or "no rule finds more in B")
+
+
+def new_findings(a: Sequence[Run], b: Sequence[Run]) -> dict[str, str]:
+    """What finds more in the runs of B, for each step, than in those of A: why, by rule."""
+    return dict(_new_findings(a, b))
 
 
 def _total(condition: Condition, name: str, a: Sequence[Run], b: Sequence[Run]) -> Judged:
@@ -105,19 +111,19 @@ def _changed(name: str, was: float, now: float) -> str:
     return f"{said(was)} became {said(now)}, {by}"
 
 
-def _new_findings(a: Sequence[Run], b: Sequence[Run]) -> Iterator[str]:
-    """What finds more in the runs of B, for each step, than in those of A."""
+def _new_findings(a: Sequence[Run], b: Sequence[Run]) -> Iterator[tuple[str, str]]:
     steps = [sum(run.totals["steps"] or 0 for run in runs) for runs in (a, b)]
     for code in sorted({code for run in b for code, found in run.loud.items() if found}):
         of_a = [run.loud[code] for run in a if code in run.loud]
         was, now = sum(of_a), sum(run.loud.get(code, 0) for run in b)
         first = next(run.first[code] for run in b if code in run.first)
         if not of_a:
-            yield f"{code} {times(now, 'time')}, which A does not tell of: {first}"
+            yield code, f"{code} {times(now, 'time')}, which A does not tell of: {first}"
         elif not was:
-            yield f"{code} {times(now, 'time')}, never in A: {first}"
+            yield code, f"{code} {times(now, 'time')}, never in A: {first}"
         elif (chance := chance_of_counts(was, now, *steps)) <= CHANCE_OF_FINDINGS:
-            yield (
+            said = (
                 f"{code} {times(now, 'time')} in {steps[1]:,} steps, {was:,} in {steps[0]:,} of A, "
                 f"by chance in {chance:.1%} of such runs: {first}"
             )
+            yield code, said

@@ -41,6 +41,11 @@ class SeveralRuns:
     b: Sequence[Run]
     judged: Sequence[Judged]
 
+    @property
+    def name(self) -> str:
+        """What is compared with what."""
+        return f"{len(self.a):,} runs against {len(self.b):,}"
+
     def lines(self) -> Iterator[str]:
         """What a terminal shows: the medians of both sides."""
         from stepscope.app.present.diff_text import totals_lines

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from stepscope.analyzers.findings.table import FINDINGS
 from stepscope.app.dap.shown_state import Shown
 from stepscope.app.debug.debugger import Debugger
-from stepscope.app.debug.stops.finding_rows import FINDINGS
 from stepscope.app.debug.stops.stop import Does, Hit
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace

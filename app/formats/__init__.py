@@ -6,9 +6,11 @@ A format is imported when it is asked for: who reads text does not pay for XML.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
@@ -21,22 +23,35 @@ _WEIGHTS = {"error": 2, "warning": 1, "info": 0}
 class Checked:
     """A trace's findings; its times count from `start_ns`.
 
-    `num_known` findings are in the baseline and left out; None where there is no baseline.
+    `num_known` findings are in the baseline and left out; None where there is no baseline. So are
+    `num_usual`, of rules that found as much in the runs before a change.
     `unmet` are the rules that are required to judge the trace, and could not.
     """
 
     result: CheckResult
     start_ns: int = 0
     num_known: int | None = None
+    num_usual: int | None = None
     unmet: tuple[str, ...] = ()
+
+
+class Unread(NamedTuple):
+    """A trace that could not be read, and why, in a line that names it."""
+
+    trace: str
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a format is asked for: everything or the worst, and from which severity on it fails."""
+    """What a format is asked for: everything or the worst, and from which severity on it fails.
+
+    `unread` are the traces beside those that were checked: a document for programs names them.
+    """
 
     show_all: bool = False
     fail_on: str = "error"
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,12 @@ def with_unmet(checked: Checked, required: Iterable[str]) -> Checked:
     return replace(checked, unmet=unmet)
 
 
+def left_out(checked: Checked) -> list[str]:
+    """What is said of findings that are left out, of each kind."""
+    said = {"in the baseline": checked.num_known, "as often as before": checked.num_usual}
+    return [f"{why}, and left out: {number:,}" for why, number in said.items() if number]
+
+
 def exit_code(checked: Sequence[Checked], fail_on: str) -> int:
     """What a check exits with: 0 only where every trace was judged, and nothing failed.
 
@@ -89,6 +110,13 @@ def exit_code(checked: Sequence[Checked], fail_on: str) -> int:
         return 1
     is_blind = any(each.result.coverage.is_blind for each in checked)
     return 3 if is_blind and fail_on != "never" else 0
+
+
+def add_to_job_summary(text: str) -> None:
+    """Show Markdown on the page of a job, where a command runs in one of GitHub's."""
+    if file := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(file).open("a", encoding="utf-8", errors="replace") as summary:
+            summary.write(text)
 
 
 def ranked(checked: Sequence[Checked]) -> list[tuple[Checked, Finding]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
+from stepscope.app.formats import Asked, Checked, Rendered, clip, left_out, ranked
 from stepscope.app.present.report_text import summed, unmet_line
 from stepscope.app.present.where import where
 from stepscope.app.printable import markdown_literal, plain
@@ -27,12 +27,13 @@ MOST_SUMMARY_BYTES = 1_000_000  # GitHub takes 1 MiB from a step, or nothing
 Rows = list[tuple[Checked, Finding, int]]
 
 
-def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
+def render(checked: Sequence[Checked], asked: Asked) -> Rendered:
     """An annotation for each rule that found something, the worst first, ten of a severity.
 
-    Before these comes, as an error, what was not judged.
+    Before these comes, as an error, what was not read or not judged.
     """
-    commands = [("error", command) for command in _not_judged(checked)]
+    unread = (f"::error title=not read::{as_value(each.said)}" for each in asked.unread)
+    commands = [("error", command) for command in (*unread, *_not_judged(checked))]
     commands += [(each[1].severity, _command(*each)) for each in _by_rule(checked)]
     shown: Counter[str] = Counter()
     lines: list[str] = []
@@ -45,10 +46,11 @@ def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
     return Rendered("\n".join(lines), note if left else ())
 
 
-def job_summary(checked: Sequence[Checked]) -> str:
+def job_summary(checked: Sequence[Checked], asked: Asked) -> str:
     """What `$GITHUB_STEP_SUMMARY` takes: a table of the rules that found something."""
     total = summed(*(each.result for each in checked))
     lines = ["### stepscope", "", markdown_literal(total), ""]
+    lines += [f"- {markdown_literal(clip(plain(each.said), MOST_CHARS))}" for each in asked.unread]
     lines += [f"- {markdown_literal(said)}" for each in checked for said in _unmet(each)]
     rows = list(_table(checked))
     if rows:
@@ -78,10 +80,10 @@ def _by_rule(checked: Sequence[Checked]) -> Rows:
 
 
 def _command(checked: Checked, finding: Finding, count: int) -> str:
-    title = _property(f"{finding.code} {finding.name} ×{count:,}")
+    title = as_property(f"{finding.code} {finding.name} ×{count:,}")
     place = where(finding, checked.start_ns)
     message = f"{checked.result.trace}: {place}: {finding.message}. Fix: {finding.fix}"
-    return f"::{COMMANDS[finding.severity]} title={title}::{_value(message)}"
+    return f"::{COMMANDS[finding.severity]} title={title}::{as_value(message)}"
 
 
 def _not_judged(checked: Sequence[Checked]) -> Iterator[str]:
@@ -89,8 +91,8 @@ def _not_judged(checked: Sequence[Checked]) -> Iterator[str]:
         coverage = each.result.coverage
         if coverage.verdict:
             message = f"{each.result.trace}: {coverage.verdict}. {coverage.share}"
-            yield f"::error title={_property(BLIND)}::{_value(message)}"
-        yield from (f"::error title=not judged::{_value(said)}" for said in _unmet(each))
+            yield f"::error title={as_property(BLIND)}::{as_value(message)}"
+        yield from (f"::error title=not judged::{as_value(said)}" for said in _unmet(each))
 
 
 def _unmet(checked: Checked) -> Iterator[str]:
@@ -98,13 +100,15 @@ def _unmet(checked: Checked) -> Iterator[str]:
         yield f"{checked.result.trace}: {code} {unmet_line(code, checked.result)}"
 
 
-def _value(text: str) -> str:
+def as_value(text: str) -> str:
+    """A text as the message of a command, which it cannot end."""
     shown = clip(plain(text), MOST_CHARS)
     return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _value(text).replace(":", "%3A").replace(",", "%2C")
+def as_property(text: str) -> str:
+    """A text as a property of a command, which it cannot end."""
+    return as_value(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _table(checked: Sequence[Checked]) -> Iterator[str]:
@@ -122,8 +126,7 @@ def _table(checked: Sequence[Checked]) -> Iterator[str]:
 
 def _remark(checked: Checked) -> str:
     result, remarks = checked.result, [checked.result.coverage.share]
-    if checked.num_known:
-        remarks.append(f"{checked.num_known:,} known, in the baseline")
+    remarks += left_out(checked)
     if result.not_applicable:
         remarks.append(f"not applicable (not recorded): {', '.join(result.not_applicable)}")
     return f"- {markdown_literal(result.trace)}: {markdown_literal('; '.join(remarks))}"

@@ -23,7 +23,7 @@ from stepscope.analyzers.check.explain import explain, summary
 from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint
-from stepscope.app.formats import Asked, Checked, Rendered, clip, ranked
+from stepscope.app.formats import Asked, Checked, Rendered, Unread, clip, left_out, ranked
 from stepscope.app.formats import sarif_log as sarif
 from stepscope.app.present.report_text import unmet_line
 from stepscope.app.printable import plain
@@ -38,23 +38,26 @@ PROBLEMS = {"error": "error", "warning": "warning", "info": "recommendation"}
 PLACES = ("rank", "step", "request", "task", "group", "core")
 
 
-def render(checked: Sequence[Checked], _asked: Asked) -> Rendered:
+def render(checked: Sequence[Checked], asked: Asked) -> Rendered:
     """One log with one run, the worst finding first."""
     found = ranked(checked)
     num_shown = min(len(found), MOST_RESULTS)
-    text = _log(checked, found[:num_shown], _notes(checked, num_shown, len(found)))
+    text = _log(checked, found[:num_shown], _notes(checked, num_shown, len(found)), asked.unread)
     while num_shown and _gzip_bytes(text) > MOST_GZIP_BYTES:
         num_shown //= 2
-        text = _log(checked, found[:num_shown], _notes(checked, num_shown, len(found)))
+        notes = _notes(checked, num_shown, len(found))
+        text = _log(checked, found[:num_shown], notes, asked.unread)
     return Rendered(text.decode(), tuple(_cut(num_shown, len(found))))
 
 
 def _log(
-    checked: Sequence[Checked], found: list[tuple[Checked, Finding]], notes: list[str]
-) -> bytes:
+    checked: Sequence[Checked], found: list[tuple[Checked, Finding]], notes: list[str],
+    unread: Sequence[Unread],
+) -> bytes:  # fmt: skip
     rules = sorted({code for each in checked for code in _codes(each)})
     places = [sarif.ArtifactLocation(uri(each.result.trace), i) for i, each in enumerate(checked)]
-    unmet = [sarif.Notification("error", _told(each)) for each in _unmet(checked)]
+    missing = (*(each.said for each in unread), *_unmet(checked))
+    unmet = [sarif.Notification("error", _told(each)) for each in missing]
     told = [*unmet, *(sarif.Notification("note", _told(note)) for note in notes)]
     driver = sarif.Driver("stepscope", version("stepscope"), [_rule(code) for code in rules])
     run = sarif.Run(
@@ -134,8 +137,7 @@ def _notes(checked: Sequence[Checked], num_shown: int, num_found: int) -> list[s
     notes = _cut(num_shown, num_found)
     for each in checked:
         notes.append(f"{each.result.trace}: {each.result.coverage.share}")
-        if each.num_known:
-            notes.append(f"{each.result.trace}: in the baseline, and left out: {each.num_known:,}")
+        notes += [f"{each.result.trace}: {said}" for said in left_out(each)]
         if each.result.not_applicable:
             codes = ", ".join(each.result.not_applicable)
             notes.append(f"{each.result.trace}: not applicable (not recorded): {codes}")

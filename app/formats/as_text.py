@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepscope.app.formats import Asked, Checked, Rendered
+from stepscope.app.formats import Asked, Checked, Rendered, left_out
 from stepscope.app.present.report_text import format_result, format_summary
 
 
@@ -18,6 +18,4 @@ def render(checked: Sequence[Checked], asked: Asked) -> Rendered:
 
 def _block(checked: Checked, *, show_all: bool) -> str:
     text = format_result(checked.result, checked.start_ns, show_all=show_all, unmet=checked.unmet)
-    if not checked.num_known:
-        return text
-    return f"{text}\n\nin the baseline, and left out: {checked.num_known:,}"
+    return "\n\n".join([text, *left_out(checked)])

@@ -31,6 +31,11 @@ class Compared:
     results: Results | None
 
     @property
+    def name(self) -> str:
+        """What is compared with what."""
+        return f"{self.found.a} against {self.found.b}"
+
+    @property
     def is_same(self) -> bool:
         """Tell whether both decided the same at every step, and neither is shorter."""
         return self.found.divergence is None and self.found.shorter is None

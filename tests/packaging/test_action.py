@@ -53,8 +53,8 @@ def workspace(tmp_path: Path, sample_traces: Path) -> Path:
 def run(workspace: Path, **inputs: str) -> Ran:
     """Run the script as the runner would, with these inputs and no others."""
     output, summary = workspace / "outputs.txt", workspace / "summary.md"
-    inputs_of_action = ("TRACE", "SELECT", "IGNORE", "REQUIRE", "FAIL_ON", "BASELINE", "SARIF",
-                        "JUNIT")  # fmt: skip
+    inputs_of_action = ("TRACE", "SELECT", "IGNORE", "REQUIRE", "FAIL_ON", "BASELINE", "AGAINST",
+                        "SARIF", "JUNIT")  # fmt: skip
     given = {**dict.fromkeys(inputs_of_action, ""), **inputs}
     environment = {
         "PATH": os.environ["PATH"], "STEPSCOPE": str(STEPSCOPE),
@@ -121,6 +121,8 @@ def test_options_reach_the_command(workspace: Path) -> None:
     assert run(workspace, TRACE="out/before.trace", FAIL_ON="never").code == 0
     assert run(workspace, TRACE="out/after.trace", REQUIRE="COR001,STV001").code == 0
     assert run(workspace, TRACE="out/before.trace", BASELINE="absent.json").code == 2
+    assert run(workspace, TRACE="out/before.trace", AGAINST=" out/before.trace\n").code == 0
+    assert run(workspace, TRACE="out/before.trace", AGAINST="out/after.trace").code == 1
 
 
 def test_a_required_rule_that_is_not_applicable_fails_the_run(workspace: Path) -> None:

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
+from stepscope.app.cli.against import num_steps, run_of_checked, without_usual
+from stepscope.app.cli.complaints import complain
+from stepscope.app.cli.gated import traces_in
 from stepscope.app.cli.given import given_twice
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
-from stepscope.app.formats import FORMATS, Asked, Checked, exit_code, format_named, with_unmet
+from stepscope.app.failures import told
+from stepscope.app.formats import (
+    FORMATS,
+    Asked,
+    Checked,
+    Unread,
+    add_to_job_summary,
+    exit_code,
+    format_named,
+    with_unmet,
+)
 from stepscope.app.printable import plain
 from stepscope.ingest.errors import TraceError
 
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.rule import Rule
+    from stepscope.analyzers.gate.judge import Run
 
 Outputs = list[tuple[str, Path | None]]
 
@@ -74,6 +87,9 @@ def _outputs(
     type=click.Path(path_type=Path),
     help="Do not report findings that this file lists.",
 )
+@click.option("--against", multiple=True, type=click.Path(path_type=Path), metavar="TRACE",
+              help="Do not report what a rule finds no more often in these traces, or folders of "
+                   "them, of before a change; may be repeated.")  # fmt: skip
 @click.option("--update-baseline", is_flag=True,
               help="Write all findings to the --baseline file, and exit 0.")  # fmt: skip
 @click.option(
@@ -98,6 +114,7 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
     require: tuple[str, ...] | None,
     fail_on: str | None,
     baseline: Path | None,
+    against: tuple[Path, ...],
     update_baseline: bool,
     show_all: bool,
     show_config: bool,
@@ -107,7 +124,8 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
 
     The command exits 0 when no finding is at or above --fail-on; 1 when one is, or when a rule of
     --require is not applicable; 2 on wrong usage or configuration; 3 when a trace cannot be read,
-    holds nothing, or cannot be judged by any rule (not with --fail-on never).
+    holds nothing, or cannot be judged by any rule (not with --fail-on never). A trace that cannot
+    be read is named, and the others are checked all the same.
 
     Options override the settings in stepscope.toml, or in [tool.stepscope] of pyproject.toml.
     """
@@ -122,19 +140,58 @@ def check(  # noqa: PLR0913, PLR0917 - one per option
         raise click.UsageError("Missing argument 'TRACES...'.")
     if update_baseline:
         return _update_baseline(traces, config, open_trace)
-    checked = _without_known(_check_all(traces, config, open_trace), config.baseline)
-    _write(checked, [(form, output), *also], Asked(show_all, config.fail_on))
-    return exit_code(checked, config.fail_on)
+    seen = _check_all(traces, config, open_trace)
+    checked = seen.checked
+    if against:
+        checked = without_usual(checked, seen.steps, _before(against, config, open_trace))
+    checked = _without_known(checked, config.baseline)
+    for each in seen.unread:
+        complain(each.said)
+    _write(checked, [(form, output), *also], Asked(show_all, config.fail_on, tuple(seen.unread)))
+    return TraceError.exit_code if seen.unread else exit_code(checked, config.fail_on)
 
 
-def _check_all(
-    traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace
-) -> list[Checked]:
+@dataclass
+class _Seen:
+    """What was checked, with the steps of each, and what could not be read."""
+
+    checked: list[Checked] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+def _check_all(traces: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace) -> _Seen:
+    """Check each trace; what cannot be read hides nothing of the others, but where there is none.
+
+    Raises what was wrong with the first where no trace at all could be read.
+    """
     rules, required = config.rules(), config.required()
-    return [
-        with_unmet(_check_one(path, rules, open_trace), required)
-        for path in dict.fromkeys(map(_trace_of, traces))
-    ]
+    seen, wrong = _Seen(), list[Exception]()
+    for path in dict.fromkeys(map(_trace_of, traces)):
+        try:
+            checked, steps = _check_one(path, rules, open_trace)
+        except Exception as error:
+            said, code = told(error)
+            if code != TraceError.exit_code and not isinstance(error, OSError):
+                raise
+            wrong.append(error)
+            seen.unread.append(Unread(str(path), said))
+        else:
+            seen.checked.append(with_unmet(checked, required))
+            seen.steps.append(steps)
+    if wrong and not seen.checked:
+        for each in seen.unread[1:]:
+            complain(each.said)
+        raise wrong[0]
+    return seen
+
+
+def _before(against: tuple[Path, ...], config: CheckConfig, open_trace: OpenTrace) -> list[Run]:
+    """The runs of before a change; raises what is wrong with one that cannot be read."""
+    rules = config.rules()
+    paths = [each for path in against for each in traces_in(path) or [path]]
+    each = (_check_one(path, rules, open_trace) for path in paths)
+    return [run_of_checked(checked, steps) for checked, steps in each]
 
 
 def _trace_of(path: Path) -> Path:
@@ -143,14 +200,15 @@ def _trace_of(path: Path) -> Path:
     return next((each for each in folders if (each / "manifest.json").is_file()), path)
 
 
-def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> Checked:
+def _check_one(path: Path, rules: tuple[Rule, ...], open_trace: OpenTrace) -> tuple[Checked, int]:
     from stepscope.analyzers.check.run import check as run_rules
 
     with progress() as report:
         trace = open_trace(path, report)
         result = run_rules(trace, rules, progress=report)
         # As it was asked for: two traces of one name in two folders stay apart.
-        return Checked(replace(result, trace=str(path)), trace.start_ns())
+        checked = Checked(replace(result, trace=str(path)), trace.start_ns())
+        return checked, num_steps(trace)
 
 
 def _without_known(checked: list[Checked], baseline: Path | None) -> list[Checked]:
@@ -170,7 +228,10 @@ def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: 
         raise click.UsageError("--update-baseline needs --baseline FILE.")
     from stepscope.analyzers.check.baseline import baseline_of, save_baseline
 
-    checked = _check_all(traces, config, open_trace)
+    seen = _check_all(traces, config, open_trace)
+    if seen.unread:
+        raise TraceError(f"{seen.unread[0].said}; the baseline stays as it is")
+    checked = seen.checked
     if blind := [each.result for each in checked if each.result.coverage.is_blind]:
         # What was known before is still there, as far as anybody knows.
         what = f"{blind[0].coverage.verdict}: the baseline stays as it is"
@@ -192,16 +253,9 @@ def _write(checked: list[Checked], outputs: Outputs, asked: Asked) -> None:
         for note in rendered.notes:
             click.echo(f"stepscope: {plain(note)}", err=True)
         if form == "github":
-            _write_job_summary(checked)
+            from stepscope.app.formats.as_github import job_summary
 
-
-def _write_job_summary(checked: list[Checked]) -> None:
-    if not (file := os.environ.get("GITHUB_STEP_SUMMARY")):
-        return
-    from stepscope.app.formats.as_github import job_summary
-
-    with Path(file).open("a", encoding="utf-8", errors="replace") as summary:
-        summary.write(job_summary(checked))
+            add_to_job_summary(job_summary(checked, asked))
 
 
 def _show(config: CheckConfig) -> int:

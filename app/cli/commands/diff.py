@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from stepscope.app.cli.gated import (
 )
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import Report, progress
+from stepscope.app.formats import add_to_job_summary
 
 if TYPE_CHECKING:
     from stepscope.analyzers.gate.conditions import Condition
@@ -27,12 +29,17 @@ if TYPE_CHECKING:
     from stepscope.app.replay.compared import Compared
 
 
+FORMS = ("text", "json", "markdown", "github", "junit")
+OF_CONDITIONS = ("github", "junit")
+"""Formats of nothing but the conditions."""
+
+
 @click.command()
 @click.argument("a", metavar="A", type=click.Path(path_type=Path))
 @click.argument("b", metavar="B", type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(("text", "json", "markdown")), default="text",
-              show_default=True, help="Output format; markdown is a comment for a pull "
-                                      "request.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(FORMS), default="text",
+              show_default=True, help="Output format; markdown is a comment for a pull request, "
+                                      "github and junit have the conditions.")  # fmt: skip
 @click.option("--rules/--no-rules", default=True, show_default=True,
               help="Also run the rules on both traces, and compare the findings.")  # fmt: skip
 @click.option("--fail-on", "conditions", multiple=True, metavar="CONDITION",
@@ -74,11 +81,15 @@ def diff(
     from stepscope.analyzers.gate.conditions import NEW_FINDINGS, conditions_of
 
     asked = conditions_of(conditions)
+    if form in OF_CONDITIONS and not asked:
+        raise click.UsageError(f"--format {form} has the conditions of --fail-on: name one.")
     rules = rules or any(each.text == NEW_FINDINGS for each in asked)
     folders = traces_in(a), traces_in(b)
     with progress() as report:
         found, judged = _judged((a, b), folders, asked, rules, open_trace, report)
     _print(found, judged, form, link)
+    if form == "github":
+        add_to_job_summary("\n".join(_comment(found, judged, link)) + "\n")
     return int(any(each.fails for each in judged))
 
 
@@ -106,6 +117,11 @@ def _print(
     if form == "json":
         gate = {"gate": gate_dicts(judged)} if judged else {}
         click.echo(json.dumps({**found.as_dict(), **gate}, indent=2, default=str))
+        return
+    if form in OF_CONDITIONS:
+        click.echo(
+            import_module(f"stepscope.app.formats.gate_as_{form}").render(found.name, judged)
+        )
         return
     if form == "markdown":
         lines = _comment(found, judged, link)

@@ -33,10 +33,15 @@ def sql(
 ) -> None:  # fmt: skip
     """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
 
-    It runs as long as it takes, and all of its rows are printed. A large join runs in a process of
-    its own that has 8 GiB, so that it fails in a line and not for want of memory.
+    The table `findings` is what `stepscope check` finds in it. It runs as long as it takes, and all
+    of its rows are printed. A large join runs in a process of its own that has 8 GiB, so that it
+    fails in a line and not for want of memory.
 
-    Example: stepscope sql mix.trace "select kind, count(*) as steps from steps group by kind"
+    Examples:
+
+    \b
+      stepscope sql mix.trace "select kind, count(*) as steps from steps group by kind"
+      stepscope sql mix.trace "select code, sum(count) as found from findings group by code"
     """
     from stepscope.ingest.query import Bounds
 

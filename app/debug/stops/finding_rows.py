@@ -1,32 +1,18 @@
-"""Findings as a table, so that a condition can be about them as about any other."""
+"""Findings as rows that stand at a place in the run, so that a condition can be about them."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.findings.table import findings_table
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
-
-FINDINGS = "findings"
-FINDING_COLUMNS: dict[str, pl.DataType] = {
-    "rank": pl.Int32(), "step": pl.Int64(), "ts_ns": pl.Int64(), "code": pl.String(),
-    "severity": pl.String(), "name": pl.String(), "request": pl.String(), "task": pl.Int64(),
-    "core": pl.Int64(), "group": pl.Int64(), "message": pl.String(), "count": pl.Int64(),
-}  # fmt: skip
 
 
 def findings_of(checked: CheckResult, rank: int) -> pl.DataFrame:
     """A row for each finding; one that names no rank is of the whole run, and stands at `rank`."""
-    rows = [
-        {name: getattr(finding, name) for name in FINDING_COLUMNS}
-        | {
-            "severity": str(finding.severity),
-            "rank": rank if finding.rank is None else finding.rank,
-        }
-        for finding in checked.findings
-    ]
-    return pl.DataFrame(rows, schema=FINDING_COLUMNS)
+    return findings_table(checked.findings).with_columns(pl.col("rank").fill_null(rank))
 
 
 def lowest_rank(trace: Trace) -> int:

@@ -10,15 +10,11 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.analyzers.findings.table import FINDING_COLUMNS, FINDINGS
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.moments import Moments, Position
-from stepscope.app.debug.stops.finding_rows import (
-    FINDING_COLUMNS,
-    FINDINGS,
-    findings_of,
-    lowest_rank,
-)
+from stepscope.app.debug.stops.finding_rows import findings_of, lowest_rank
 from stepscope.app.debug.stops.hits import Hits, Numbers
 from stepscope.app.debug.stops.placing import Places
 from stepscope.ingest import schema

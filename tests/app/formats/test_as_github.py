@@ -9,7 +9,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.formats import Checked, as_github
+from stepscope.app.formats import Asked, Checked, as_github
 from tests.app.formats.findings import ASKED, CONFLICT, HOSTILE, NOTE, WASTE, checked, many
 
 COMMAND = re.compile(r"::(error|warning|notice) title=([^,:]*)::([^\r\n]*)")
@@ -98,24 +98,24 @@ def rows_of(summary: str) -> list[list[str]]:
 
 
 def test_the_summary_has_a_row_for_each_rule_that_found_something() -> None:
-    summary = as_github.job_summary([checked(WASTE, CONFLICT, num_known=5)])
+    summary = as_github.job_summary([checked(WASTE, CONFLICT, num_known=5)], Asked())
 
     assert [row[:3] for row in rows_of(summary)] == [
         ["error COR001 mix-on-occupied-group", "1", "mix.trace"],
         ["warning KVB003 preempted-with-room", "4", "mix.trace"],
     ]
-    assert "5 known, in the baseline" in html.unescape(summary)
+    assert "in the baseline, and left out: 5" in html.unescape(summary)
     assert "not applicable (not recorded): STV001" in html.unescape(summary)
 
 
 def test_the_summary_of_a_clean_trace_says_so() -> None:
-    assert "nothing found" in as_github.job_summary([checked()])
+    assert "nothing found" in as_github.job_summary([checked()], Asked())
 
 
 def test_hostile_text_is_no_markdown_and_no_html() -> None:
     found = replace(CONFLICT, message=HOSTILE, request=HOSTILE)
 
-    summary = as_github.job_summary([checked(found, trace=HOSTILE)])
+    summary = as_github.job_summary([checked(found, trace=HOSTILE)], Asked())
 
     assert "<" not in summary
     assert "https:" not in summary
@@ -128,7 +128,7 @@ def test_hostile_text_is_no_markdown_and_no_html() -> None:
 def test_a_summary_is_never_larger_than_github_takes() -> None:
     traces = [checked(replace(CONFLICT, message="<" * 900), trace=f"{n}") for n in range(500)]
 
-    summary = as_github.job_summary(traces)
+    summary = as_github.job_summary(traces, Asked())
 
     assert len(summary.encode()) < 1 << 20
     assert "more rows" in summary

@@ -1,0 +1,109 @@
+"""The gate of docs/ci.md on an engine's repository: a commit that starves fails, another seed does
+not.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import unescape
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from tests.app.cli.conftest import Command
+from tests.app.cli.gate_story.engine_repository import record, repository_of_two_commits
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+GATE = ("--fail-on", "new-findings,makespan+5%")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of three seeds at each commit, and of twenty others at `main`."""
+    folder = tmp_path_factory.mktemp("gate")
+    repository = repository_of_two_commits(folder / "engine")
+    record(repository, "main", folder / "main", range(3))
+    record(repository, "main", folder / "others", range(100, 120))
+    record(repository, "head", folder / "head", range(3))
+    return folder
+
+
+def test_a_commit_that_starves_somebody_fails_and_the_comment_says_who_when_and_why(
+    stepscope: Command, runs: Path
+) -> None:
+    run = stepscope("diff", runs / "main", runs / "head", *GATE, "--format", "markdown")
+
+    comment = unescape(run.out)
+    assert run.code == 1
+    assert "### stepscope: 1 of 2 conditions failed" in comment
+    seen = next(line for line in comment.splitlines() if "new-findings" in line)
+    assert re.search(r"STV002 [\d,]+ times, never in A: step \d+: req-\d+ gave way", seen)
+    assert "younger" in seen
+
+
+def test_another_seed_alone_fails_nothing_in_twenty_of_twenty(
+    stepscope: Command, runs: Path
+) -> None:
+    others = sorted((runs / "others").iterdir())
+    codes = [
+        stepscope("diff", runs / "main", other, "--fail-on", "new-findings").code
+        for other in others
+    ]
+    against = [
+        stepscope("check", other, "--fail-on", "warning", "--against", runs / "main").code
+        for other in others
+    ]
+
+    assert codes == [0] * 20
+    assert against == [0] * 20
+
+
+def test_check_against_the_runs_before_reports_only_what_is_new(
+    stepscope: Command, runs: Path
+) -> None:
+    head = sorted((runs / "head").iterdir())
+    as_it_is = stepscope("check", *head, "--fail-on", "warning", "--against", runs / "head")
+    new = stepscope("check", *head, "--fail-on", "warning", "--against", runs / "main")
+
+    assert (as_it_is.code, new.code) == (0, 1)
+    assert "as often as before, and left out: " in as_it_is.out
+    assert "STV002" not in as_it_is.out.partition("not applicable")[0].partition("judge")[0]
+    assert "STV002 fcfs-inversion" in new.out
+
+
+def test_the_gate_for_junit_and_for_github_says_the_same(
+    stepscope: Command, runs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    as_github = stepscope("diff", runs / "main", runs / "head", *GATE, "--format", "github")
+    as_junit = stepscope("diff", runs / "main", runs / "head", *GATE, "--format", "junit")
+    passed = stepscope("diff", runs / "main", runs / "main", *GATE, "--format", "github")
+
+    assert (as_github.code, as_junit.code, passed.code) == (1, 1, 0)
+    assert as_github.out.startswith("::error title=new-findings::3 runs against 3: STV001")
+    report = JUnitXml.fromstring(as_junit.out.encode())
+    assert (report.tests, report.failures, report.errors) == (2, 1, 0)
+    assert passed.out.startswith("::notice title=stepscope::3 runs against 3: nothing fails")
+    assert (tmp_path / "summary.md").read_text().count("### stepscope: ") == 2
+
+
+def test_a_condition_that_nobody_can_judge_is_an_error_in_junit(
+    stepscope: Command, runs: Path
+) -> None:
+    gate = ("--fail-on", "divergence", "--format", "junit")
+    run = stepscope("diff", runs / "main", runs / "head", *gate)
+
+    report = JUnitXml.fromstring(run.out.encode())
+    assert (run.code, report.failures, report.errors) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("form", ["github", "junit"])
+def test_a_format_of_conditions_without_one_is_wrong_usage(
+    stepscope: Command, runs: Path, form: str
+) -> None:
+    run = stepscope("diff", runs / "main", runs / "head", "--format", form)
+
+    assert run.code == 2
+    assert "name one" in run.err
