@@ -52,6 +52,7 @@ OWN_TESTS = {
     "tests/analyzers/proof": "what rules say of the engine's scenarios and faults",
     "tests/analyzers/real": "what rules say of the files of other people's programs",
     "tests/app/both_fronts": "what the terminal and the page have to say alike",
+    "tests/app/cli/gate_story": "the gate of docs/ci.md on the commits of an engine's repository",
     "tests/app/web/in_browser": "the page as a browser shows it, where there is one",
     "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",
 }

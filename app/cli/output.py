@@ -64,14 +64,14 @@ def refuse_existing_file(path: Path, *inputs: Path, force: bool) -> None:
         raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
 
 
-def written_whole(path: Path, text: str) -> None:
+def written_whole(path: Path, text: str | bytes) -> None:
     """Write a file beside its place and put it there, so that nobody ever sees half of it.
 
     Raises ConfigError where it cannot be written.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_text(text, encoding="utf-8")
+        unfinished.write_bytes(text if isinstance(text, bytes) else text.encode())
         unfinished.replace(path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)

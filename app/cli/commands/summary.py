@@ -1,0 +1,148 @@
+"""`stepscope summary`: traces as rows of a table whose columns stay."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stepscope.app.cli.complaints import complain
+from stepscope.app.cli.gated import traces_in
+from stepscope.app.cli.given import holds_slo
+from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.cli.output import refuse_existing_file, written_whole
+from stepscope.app.cli.progress import Report, progress
+from stepscope.app.failures import told
+from stepscope.ingest.errors import ConfigError, TraceError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FILES = (".parquet", ".json", ".csv")
+
+
+@click.command()
+@click.argument("traces", metavar="TRACE...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("-o", "--output", "out", metavar="FILE", type=click.Path(path_type=Path),
+              help="Write the rows there: .parquet, .csv or .json (an object a line).")  # fmt: skip
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--reference", metavar="TRACE", type=click.Path(path_type=Path),
+              help="Also say at which step each diverges from this one.")  # fmt: skip
+@click.option("--columns", "show_columns", is_flag=True,
+              help="Print what the columns are; sum nothing up.")  # fmt: skip
+@holds_slo
+@opens_traces
+def summary(
+    traces: tuple[Path, ...], out: Path | None, force: bool, reference: Path | None,
+    show_columns: bool, slo: str | None, open_trace: OpenTrace,
+) -> int:  # fmt: skip
+    """Sum up each TRACE, or each trace in a folder, as a row of a table whose columns stay.
+
+    Who recorded it, under which configuration and workload (as digests, so that equal ones are
+    found), steps, tokens, quantiles of latencies, what became of --slo, how busy queues, KV cache,
+    GPUs and cores were, what each rule found, and with --reference where it diverges from that.
+    What a trace does not tell is null. Numbers are those of diff, blame and check.
+
+    A trace that cannot be read is named, and the others are summed up; the command exits 3 then.
+
+    Examples:
+
+    \b
+      stepscope summary run.trace
+      stepscope summary runs/ --slo ttft=500ms,tpot=50ms -o runs.parquet
+    """
+    from stepscope.analyzers.summary.slo import slo_of
+    from stepscope.analyzers.summary.trace_row import table_of
+
+    if show_columns:
+        return _show_columns()
+    if not traces:
+        raise click.UsageError("Missing argument 'TRACE...'.")
+    if out is not None:
+        if out.suffix not in FILES:
+            raise ConfigError("no table is written there", where=str(out),
+                              todo=f"name a file that ends in {', '.join(FILES)}")  # fmt: skip
+        refuse_existing_file(out, *traces, force=force)
+    asked = (slo, slo_of(slo)) if slo is not None else None
+    rows, num_unread = [], 0
+    paths = dict.fromkeys(each for path in traces for each in traces_in(path) or [path])
+    with progress() as report:
+        other = None if reference is None else (str(reference), open_trace(reference, report))
+        for path in paths:
+            try:
+                rows.append(_row(path, asked, other, open_trace, report))
+            except Exception as error:
+                said, code = told(error)
+                is_unreadable = code == TraceError.exit_code or isinstance(error, OSError)
+                if not is_unreadable or len(paths) == 1:
+                    raise
+                complain(said)
+                num_unread += 1
+    _write(table_of(rows), out)
+    return TraceError.exit_code if num_unread else 0
+
+
+def _row(
+    path: Path, slo: Any, reference: Any, open_trace: OpenTrace, report: Report
+) -> dict[str, Any]:
+    from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.diff.compare import diff
+    from stepscope.analyzers.summary.trace_row import compared_row, trace_row
+    from stepscope.app.check_config import load_config
+
+    trace = open_trace(path, report)
+    checked = check(trace, load_config().rules(), progress=report)
+    row = trace_row(trace, str(path), checked, slo)
+    return row if reference is None else row | compared_row(reference[0], diff(reference[1], trace))
+
+
+def _write(table: pl.DataFrame, out: Path | None) -> None:
+    if out is None:
+        _print(table)
+        return
+    written = io.BytesIO()
+    if out.suffix == ".parquet":
+        table.write_parquet(written)
+    elif out.suffix == ".csv":
+        _flat(table).write_csv(written)
+    else:
+        table.write_ndjson(written)
+    written_whole(out, written.getvalue())
+    click.echo(f"wrote {out}: {len(table):,} of {len(table.columns)} columns", err=True)
+
+
+def _flat(table: pl.DataFrame) -> pl.DataFrame:
+    """Lists as texts, for a format that has none: `COR001=3 STV001=0`."""
+    import polars as pl
+
+    one = pl.element().struct
+    counted = pl.format("{}={}", one.field("code"), one.field("found"))
+    return table.with_columns(
+        pl.col("findings").list.eval(counted).list.join(" "),
+        pl.col("not_applicable").list.join(" "),
+    )
+
+
+def _print(table: pl.DataFrame) -> None:
+    """A column for each trace: that many numbers have no room beside each other."""
+    from stepscope.app.text_table import print_table
+
+    shown = _flat(table).drop("config")
+    rows = [
+        (name, *shown[name].to_list())
+        for name in shown.columns
+        if shown[name].null_count() < len(shown) or name == "trace"
+    ]
+    print_table(["", *(f"{number}" for number in range(1, len(shown) + 1))], rows)
+    click.echo("what is not told of any of them is left out", err=True)
+
+
+def _show_columns() -> int:
+    from stepscope.analyzers.summary.trace_row import COLUMNS, VERSION
+    from stepscope.app.text_table import print_table
+
+    click.echo(f"version {VERSION}; null is what a trace does not tell")
+    print_table(["column", "type", "meaning"], [(c.name, str(c.type), c.meaning) for c in COLUMNS])
+    return 0
