@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from stepscope.analyzers.check.run import check
-from stepscope.analyzers.findings.table import findings_table
+from stepscope.analyzers.findings.finding_table import findings_table
 from stepscope.app.check_config import load_config
 from stepscope.ingest.trace import Trace
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from stepscope.analyzers.findings.table import FINDINGS
+from stepscope.analyzers.findings.finding_table import FINDINGS
 from stepscope.app.dap.shown_state import Shown
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.stop import Does, Hit

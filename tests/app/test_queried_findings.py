@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-from stepscope.analyzers.check.run import check
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app import queried_findings
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
@@ -56,10 +57,10 @@ def test_rules_run_only_where_a_query_names_findings_and_then_once(
 ) -> None:
     num_checks = 0
 
-    def counting(*given: object) -> object:
+    def counting(*given: Any) -> CheckResult:
         nonlocal num_checks
         num_checks += 1
-        return check(*given)  # type: ignore[arg-type]
+        return check(*given)
 
     monkeypatch.setattr(queried_findings, "check", counting)
     trace = trace_of(steps=[{"step": 1, "ts_ns": 1, "kind": "decode"}])

@@ -54,7 +54,7 @@ def summary(
       stepscope summary runs/ --slo ttft=500ms,tpot=50ms -o runs.parquet
     """
     from stepscope.analyzers.summary.slo import slo_of
-    from stepscope.analyzers.summary.trace_row import table_of
+    from stepscope.analyzers.many_runs.trace_row import table_of
 
     if show_columns:
         return _show_columns()
@@ -89,7 +89,7 @@ def _row(
 ) -> dict[str, Any]:
     from stepscope.analyzers.check.run import check
     from stepscope.analyzers.diff.compare import diff
-    from stepscope.analyzers.summary.trace_row import compared_row, trace_row
+    from stepscope.analyzers.many_runs.trace_row import compared_row, trace_row
     from stepscope.app.check_config import load_config
 
     trace = open_trace(path, report)
@@ -140,7 +140,7 @@ def _print(table: pl.DataFrame) -> None:
 
 
 def _show_columns() -> int:
-    from stepscope.analyzers.summary.trace_row import COLUMNS, VERSION
+    from stepscope.analyzers.many_runs.trace_row import COLUMNS, VERSION
     from stepscope.app.text_table import print_table
 
     click.echo(f"version {VERSION}; null is what a trace does not tell")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult
-from stepscope.analyzers.findings.table import findings_table
+from stepscope.analyzers.findings.finding_table import findings_table
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from stepscope.analyzers.findings.table import FINDINGS
+from stepscope.analyzers.findings.finding_table import FINDINGS
 from stepscope.app.debug.stops.stop import Selection
 from stepscope.app.debug.stops.tables import Tables
 from stepscope.ingest.errors import ConfigError

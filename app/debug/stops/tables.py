@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.check.run import CheckResult, check
-from stepscope.analyzers.findings.table import FINDING_COLUMNS, FINDINGS
+from stepscope.analyzers.findings.finding_table import FINDING_COLUMNS, FINDINGS
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.moments import Moments, Position

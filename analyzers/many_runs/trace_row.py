@@ -135,11 +135,11 @@ def trace_row(
 
 def compared_row(reference: str, found: Difference) -> dict[str, Any]:
     """The columns of a comparison with `reference`."""
-    parted = found.divergence
+    diverged = found.divergence
     return {
         "reference": reference,
         "divergence": found.verdict,
-        "diverged_step": None if parted is None else parted.step,
+        "diverged_step": None if diverged is None else diverged.step,
     }
 
 

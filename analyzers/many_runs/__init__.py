@@ -1,0 +1,1 @@
+"""Many runs together: what each came to, in tables whose columns stay."""
