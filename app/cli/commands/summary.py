@@ -53,8 +53,8 @@ def summary(
       stepscope summary run.trace
       stepscope summary runs/ --slo ttft=500ms,tpot=50ms -o runs.parquet
     """
-    from stepscope.analyzers.summary.slo import slo_of
     from stepscope.analyzers.many_runs.trace_row import table_of
+    from stepscope.analyzers.summary.slo import slo_of
 
     if show_columns:
         return _show_columns()

@@ -12,8 +12,8 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.latency.blame import blame
-from stepscope.analyzers.summary.slo import judged, slo_of
 from stepscope.analyzers.many_runs.trace_row import SCHEMA
+from stepscope.analyzers.summary.slo import judged, slo_of
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 
