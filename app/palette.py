@@ -100,6 +100,8 @@ SEVERITY_MARKS: dict[str, Mark] = {
     "warning": Mark("▲", "#F5B971"),
     "info": Mark("●", MUTED),
 }
+DIVERGED_GLYPH = "≠"
+"""Marks where two traces diverge first."""
 NOT_APPLICABLE = "○"
 """Marks what no rule could judge: neither a finding nor clean."""
 

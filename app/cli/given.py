@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import click
@@ -51,3 +52,12 @@ def refuse_repeats(command: click.Command, ctx: click.Context, words: Sequence[s
 
 def _is_taken_once(parameter: click.Parameter) -> bool:
     return isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag
+
+
+def two_of(traces: tuple[Path, ...], slo: str | None) -> tuple[Path, Path]:
+    """The two traces that are to be looked at side by side; a third, or an SLO, is refused."""
+    if len(traces) != 2:
+        raise click.UsageError("one trace is looked at, or two side by side.")
+    if slo is not None:
+        raise click.UsageError("--slo is of one trace: two side by side show what differs.")
+    return traces[0], traces[1]

@@ -70,5 +70,11 @@ RECORDING: tuple[Key, ...] = (
     Key(("L",), "reload", "read what lies on the disk by now, all of it", "live"),
 )
 """Keys about what is still being recorded, or has changed on the disk: on whatever page or pane."""
+PAIRED: tuple[Key, ...] = (
+    Key(("D",), "divergence", "where two traces diverge first", "both"),
+    Key(("t",), "align", "lay B on A by time, by step, by the lane's request", "both"),
+    Key(("X",), "exchange", "exchange A and B", "both"),
+)
+"""Keys of two traces side by side."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)
 """Keys whose actions move what is looked at."""

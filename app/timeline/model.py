@@ -22,7 +22,7 @@ from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.app.timeline.lanes.counters import Series, counters
 from stepscope.app.timeline.lanes.laid_lanes import LaidLanes
-from stepscope.app.timeline.lanes.lane import Lane
+from stepscope.app.timeline.lanes.lane import Ints, Lane
 from stepscope.app.timeline.lanes.sections import laid_out
 from stepscope.app.timeline.lanes.span_views import SpanViews
 from stepscope.app.timeline.lanes.subjects import Places
@@ -136,7 +136,13 @@ class Timeline:
         Spans of a `hidden` state are left out of state and density.
         """
         picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
-        edges, shown = shown_edges(t0, t1, width)
+        self.paint(picture, *shown_edges(t0, t1, width), hidden)
+        return picture
+
+    def paint(
+        self, picture: Picture, edges: Ints, shown: Ints, hidden: Collection[int] = ()
+    ) -> None:
+        """Fill in a picture of pixels between rising `edges`, of which `shown` has one for each."""
         wanted = np.asarray(picture.lanes, np.int64)
         for section in self._sections:
             own = wanted - section.first_lane
@@ -151,7 +157,6 @@ class Timeline:
                 series = self._counters[lane].series(edges)
                 picture.density[row] = series.heights()[shown]
                 picture.count[row] = np.isfinite(series.values)[shown]
-        return picture
 
     def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
         """The first `limit` spans of a lane that touch [t0, t1), by time."""
@@ -169,9 +174,12 @@ class Timeline:
 
     def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
         """Values of a counter lane in a window; None on any other lane."""
+        return self.values_at(lane, *shown_edges(t0, t1, width))
+
+    def values_at(self, lane: int, edges: Ints, shown: Ints) -> Series | None:
+        """Values of a counter lane at the ends of pixels; None on any other lane."""
         if lane not in self._counters:
             return None
-        edges, shown = shown_edges(t0, t1, width)
         series = self._counters[lane].series(edges)
         return Series(series.values[shown], series.low, series.high, series.unit)
 
@@ -179,7 +187,10 @@ class Timeline:
         """The minimap: what kept the engine busy, by kind, over [t0, t1) or the whole trace."""
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
-        edges, shown = shown_edges(first, last, width)
+        return self.load_at(*shown_edges(first, last, width))
+
+    def load_at(self, edges: Ints, shown: Ints) -> LoadOverTime:
+        """The same between rising edges."""
         return load_of(self._trace, self._first._sections, self._devices, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────

@@ -39,6 +39,7 @@ class Shell(LiveApp):
     TITLE = "stepscope"
     CSS_PATH = "stepscope.tcss"
     ENABLE_COMMAND_PALETTE = False
+    TABS = pages.PAGES
     # Textual declares these as lists of the instance, not of the class.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's lists
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
@@ -60,7 +61,7 @@ class Shell(LiveApp):
         self.trace = trace
         self.result = result
         self.opened: Opened | None = None
-        self.tabs = pages.PAGES
+        self.tabs = self.TABS
         self.shared = everywhere(self.tabs)
         self.first_page = page or self.tabs[0].name
         for each in bindings(self.shared):
@@ -87,6 +88,10 @@ class Shell(LiveApp):
         top.trace_name = self.trace.name
         manifest = self.trace.manifest
         top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
+        self.begin_to_read()
+
+    def begin_to_read(self) -> None:
+        """Lay the trace out, or ask what is recorded by now."""
         if self.follower:
             self.strip.ask()
         else:

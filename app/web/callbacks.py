@@ -21,6 +21,8 @@ from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.resolve import resolve
+from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
+from stepscope.app.web.side_by_side.pair_panes import pair_pane, relation
 from stepscope.app.web.source import Source
 from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError
@@ -60,6 +62,7 @@ def _answer_view(app: Dash, source: Source) -> None:
         Output("tokens", "figure"),
         Output("rule", "children"),
         Output("filled", "data"),
+        Output("relation", "children"),
         Input("view", "data"),
         Input("light", "data"),
         REVISION,
@@ -69,7 +72,7 @@ def _answer_view(app: Dash, source: Source) -> None:
         props: dict[str, Any] | None, is_light: bool | None, revision: object
     ) -> tuple[Any, ...]:
         if props is None:
-            return (no_update,) * 5
+            return (no_update,) * 6
         loaded = source.at(revision)
         resolved = resolve(loaded, props["search"])
         index = loaded.step_index(resolved.view.step)
@@ -81,6 +84,7 @@ def _answer_view(app: Dash, source: Source) -> None:
             shades.figure_in_light(tokens) if is_light else tokens,
             _page_of(resolved.view.explain),
             props["search"],
+            relation(loaded, resolved.cursor[0]) if isinstance(loaded, LoadedPair) else [],
         )
 
     @app.callback(
@@ -92,7 +96,7 @@ def _answer_view(app: Dash, source: Source) -> None:
     def draw_load(is_light: bool | None, revision: object) -> Any:
         if is_light is None:
             return no_update
-        load = figures.load(source.at(revision).load)
+        load = figures.loads(source.at(revision).loads)
         return shades.figure_in_light(load) if is_light else load
 
 
@@ -100,7 +104,11 @@ def _pane(loaded: LoadedTrace, view: View) -> Any:
     """The pane below the timeline, or why there is none while a recording is followed."""
     if loaded.live and view.tab in NEEDS_ALL:
         return html.P(STEPS_ARE_NOT_WALKED, className="controls muted")
-    return pane_of(view.tab)(loaded, view)
+    return (
+        pair_pane(loaded, view)
+        if isinstance(loaded, LoadedPair)
+        else pane_of(view.tab)(loaded, view)
+    )
 
 
 def _page_of(code: str | None) -> list[Component]:
@@ -169,7 +177,7 @@ def _answer_news(app: Dash, source: Source) -> None:
         if asked is None:
             return (no_update,) * 4
         before = source.at(revision)
-        loaded = source.reload() if asked["reload"] else source.renew()
+        loaded = source.asked_for(asked)
         is_alike = loaded.timeline.kinds == before.timeline.kinds
         return (
             wire.model(loaded),

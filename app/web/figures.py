@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -63,6 +64,20 @@ def load(of: LoadOverTime) -> go.Figure:
         )
     figure.update_xaxes(visible=False, range=[0, max(1, of.shares.shape[1] - 1)])
     figure.update_yaxes(visible=False, range=[0, float(of.shares.sum(axis=0).max(initial=0.01))])
+    return figure
+
+
+def loads(of: Sequence[LoadOverTime]) -> go.Figure:
+    """The load of a trace, or of several below each other."""
+    if len(of) == 1:
+        return load(of[0])
+    figure = make_subplots(rows=len(of), vertical_spacing=0.06)
+    figure.update_layout(layout(margin={"l": 0, "r": 0, "t": 2, "b": 14}))
+    for row, each in enumerate(of, 1):
+        own = load(each)
+        figure.add_traces([trace.update(stackgroup=f"load {row}") for trace in own.data], row, 1)
+        figure.update_xaxes(visible=False, range=own.layout.xaxis.range, row=row)
+        figure.update_yaxes(visible=False, range=own.layout.yaxis.range, row=row)
     return figure
 
 

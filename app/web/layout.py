@@ -14,7 +14,7 @@ from stepscope.app.present.spans.legend import names_of, states_of
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.printable import plain
 from stepscope.app.timeline import State, Timeline
-from stepscope.app.web import figures, panes, wire
+from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.shades import shade
 from stepscope.app.web.view import View
@@ -38,6 +38,7 @@ def layout(loaded: LoadedTrace) -> Component:
             _details(loaded),
             *_edges(),
             html.Div(id="live", role="status"),
+            html.Div(id="relation", role="toolbar", **_called("two traces")),
             html.Div(id="tip"),
             _overlay("help", "keys", "keys"),
             _overlay("explain", "rule", "what the rule finds"),
@@ -50,8 +51,9 @@ def layout(loaded: LoadedTrace) -> Component:
 
 def _bar(loaded: LoadedTrace) -> Component:
     manifest = loaded.trace.manifest
-    run = " · ".join(plain(part) for part in (manifest.scenario, manifest.variant) if part)
-    name = plain(loaded.trace.name)
+    parts = (manifest.scenario, manifest.variant) if loaded.is_one else ()
+    run = " · ".join(plain(part) for part in parts if part)
+    name = plain(loaded.name)
     return html.Header(
         [
             html.A(
@@ -142,7 +144,7 @@ def _minimap(loaded: LoadedTrace) -> Component:
     load = loaded.load
     chart = dcc.Graph(id="load", figure=figures.blank(), config=figures.STILL, responsive=True)
     gutter = [
-        html.Span("load", title=load.what),
+        html.Span("load" if loaded.is_one else "load A · B", title=load.what),
         html.Span("", id="told-hits"),
         html.Span("findings"),
     ]
@@ -204,7 +206,7 @@ def _stage(loaded: LoadedTrace) -> Component:
 
 def _drawer(loaded: LoadedTrace) -> Component:
     counted = {"findings": num_findings(loaded)}
-    tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(panes.PANES)]
+    tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(loaded.panes)]
     lower = html.Button(
         "▾", id="lower", className="icon", title="lower or raise", type="button",
         **_called("lower or raise the pane"),
@@ -238,7 +240,8 @@ def _details(loaded: LoadedTrace) -> Component:
         responsive=True,
         style={"height": "126px"},
     )
-    title = html.H3("tokens per step / budget")
+    of_a = "" if loaded.is_one else " of A"
+    title = html.H3(f"tokens per step / budget{of_a}")
     of = loaded.composition
     known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
     return html.Aside(
@@ -280,7 +283,7 @@ def _edge(name: str, what: str) -> Component:
 
 def _stores(loaded: LoadedTrace) -> list[Component]:
     """What the page and the server tell each other; `address` and `ask` are set by the page."""
-    opened: dict[str, Any] = {"model": wire.model(loaded), "revision": loaded.revision}
+    opened: dict[str, Any] = {"model": wire.model(loaded), "revision": loaded.key}
     return [
         dcc.Store(id=name, data=opened.get(name))
         for name in (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,10 +23,18 @@ from stepscope.app.live.carried_over import timeline_since
 from stepscope.app.live.follower import Status
 from stepscope.app.live.found_so_far import Came
 from stepscope.app.present.blame_bars import Bars
+from stepscope.app.present.blocks import Block
+from stepscope.app.present.details import selection_blocks
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
+from stepscope.app.present.tab import Tab
 from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
+from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.keymap import KEYMAP, RECORDING, STOPS, Key
+from stepscope.app.timeline.moves import MOVES
+from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.web import panes
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -45,7 +53,7 @@ class LoadedTrace:
     a browser's numbers. A finding goes by its key, `COR001.2` for the second of its code. `sought`
     is what the last few conditions gave that were looked for, `values` the same of values, both
     under `session_lock` as well. `live` tells of a recording that is followed: how it goes on, and
-    what was found so far.
+    what was found so far. `align` is how two traces lie on each other, where an address says so.
     """
 
     def __init__(
@@ -60,10 +68,69 @@ class LoadedTrace:
         self.composition = Composition.of(trace, self.timeline.walked_rank)
         self.origin, last = self.timeline.bounds
         self.length = last - self.origin
-        self.findings = _keyed(result.findings)
+        self.findings = keyed(result.findings)
         self.session_lock = Lock()
+        self.align: str | None = None
         self.sought: Answers[Sought] = {}
         self.values: Answers[ValueOverRun | str] = {}
+
+    @property
+    def panes(self) -> Sequence[Tab]:
+        """The panes below the timeline."""
+        return panes.PANES
+
+    @property
+    def keys(self) -> Sequence[Key]:
+        """The keys of the page."""
+        return (*KEYMAP, *RECORDING, *STOPS)
+
+    @property
+    def moves(self) -> Mapping[str, Callable[[Navigator], object]]:
+        """What the actions of the keymap do to what is looked at."""
+        return MOVES
+
+    @property
+    def loads(self) -> tuple[LoadOverTime, ...]:
+        """What the minimap draws, from the top."""
+        return (self.load,)
+
+    @property
+    def is_one(self) -> bool:
+        """Whether one trace is looked at, and not two."""
+        return True
+
+    @property
+    def key(self) -> int | str:
+        """What a page calls what it looks at: lanes may have other numbers under another key."""
+        return self.revision
+
+    @property
+    def diverged(self) -> tuple[int, int] | None:
+        """When each of two traces diverges from the other, from the origin."""
+        return None
+
+    @property
+    def diverged_places(self) -> dict[str, Any] | None:
+        """The same as places on the minimap, in percent, and in words."""
+        return None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows of one trace are there, as who steps through it needs."""
+        return self.live is None
+
+    @property
+    def name(self) -> str:
+        """What is looked at."""
+        return self.trace.name
+
+    def about(self) -> list[Block]:
+        """What is said where nothing is selected, if that is not what is said of a trace."""
+        return []
+
+    def describe(self, selection: Selection, timeline: Timeline) -> list[Block]:
+        """What is said of a selection; empty where nothing is selected."""
+        return selection_blocks(selection, timeline, self.trace)
 
     @cached_property
     def session(self) -> Session:
@@ -145,7 +212,8 @@ class LoadedTrace:
         return start, max(start, (finding.end_ns or finding.ts_ns) - self.origin)
 
 
-def _keyed(findings: tuple[Finding, ...]) -> dict[str, Finding]:
+def keyed(findings: Sequence[Finding]) -> dict[str, Finding]:
+    """Findings by what an address calls them."""
     seen: Counter[str] = Counter()
     keyed = {}
     for finding in findings:

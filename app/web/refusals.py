@@ -20,6 +20,8 @@ UPDATE = "/_dash-update-component"
 ANY_PATH = "/<path:path>"
 """Where Dash would answer with the page, as if it had several."""
 Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
+Align = Annotated[str, Meta(max_length=1_000)]
+"""How two traces lie on each other."""
 
 
 class Named(Struct):
@@ -59,11 +61,15 @@ class Exported(Struct):
 
 
 class News(Struct):
-    """The revision that the page has, and whether all that lies on the disk is to be read."""
+    """The revision that the page has, and whether all that lies on the disk is to be read.
 
-    revision: int
+    Or how two traces are to lie on each other.
+    """
+
     reload: bool
     asked: Finite
+    revision: int = 0
+    align: Align | None = None
 
 
 class PictureQuery(Struct):
@@ -86,7 +92,7 @@ VALUES: Mapping[str, Any] = {
     "what-tick.n_intervals": int | None,
     "what-words.data": str | None,
     "news.data": News | None,
-    "revision.data": int,
+    "revision.data": int | Align,
 }
 """What each input of a callback holds."""
 

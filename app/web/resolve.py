@@ -17,7 +17,6 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.timeline.flows.outlines import outlines
-from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.what_if import ask_what_if
@@ -67,6 +66,7 @@ class Resolved:
             "finding": view.finding,
             "tab": view.tab,
             "hits": self._hits(loaded),
+            "diverged": loaded.diverged,
             "selection": self._selection(loaded),
             "related": self._related(loaded),
             "during": self._during(loaded),
@@ -76,6 +76,8 @@ class Resolved:
 
     def _hits(self, loaded: LoadedTrace) -> dict[str, Any] | None:
         """Where the condition that is looked for is met, and which hit the view stands at."""
+        if not loaded.is_one:
+            return loaded.diverged_places
         found = looked(loaded, self.view)
         return None if found is None else {"told": found.told, "places": found.places}
 
@@ -110,12 +112,12 @@ class Resolved:
 def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     """The view that an address means in this trace; never fails."""
     view = _sane(loaded, View.parse(query))
-    if loaded.live:  # what needs every row since the beginning
+    if not loaded.is_whole:  # what needs every row since the beginning
         view = replace(view, stop=None, value=None, rank=None, seq=None, ts=None, who=None)
     move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
-    if not loaded.live:
+    if loaded.is_whole:
         ask_what_if(loaded, view.what, move)
-    if goes_to_hit(move) and not loaded.live:
+    if goes_to_hit(move) and loaded.is_whole:
         return _moved(loaded, *go_to_hit(loaded, view, move))
     if view.rank is not None and move in STEP_MOVES:
         return _moved(loaded, *go_by_step(loaded, view, STEP_MOVES[move]))
@@ -125,9 +127,9 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     is_somewhere = any((view.point, view.finding, view.step is not None, is_between))
     if is_between and not view.point:
         navigator.cursor_ns = here_ns
-    if move in MOVES:
+    if move in loaded.moves:
         before_ns = navigator.cursor_ns
-        MOVES[move](navigator)
+        loaded.moves[move](navigator)
         if not is_between or navigator.cursor_ns != before_ns:
             view = replace(view, step=None, seq=None, ts=None)
         is_somewhere = True
@@ -160,12 +162,18 @@ def _sane(loaded: LoadedTrace, view: View) -> View:
         pin=tuple(lane for lane in view.pin if lane < lanes),
         hide=tuple(name for name in view.hide if name in states),
         collapse=tuple(key for key in view.collapse if key in loaded.collapsible),
+        align=loaded.align,
     )
 
 
 def _other_rank(loaded: LoadedTrace, rank: int | None) -> int | None:
     """A rank that the trace has beside the usual one."""
-    if rank is None or rank == loaded.session.rank or rank not in loaded.debugger.ranks:
+    if (
+        rank is None
+        or not loaded.is_whole
+        or rank == loaded.session.rank
+        or rank not in loaded.debugger.ranks
+    ):
         return None
     return rank
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.summary.slo import Slo
     from stepscope.app.live.follower import Follower
+    from stepscope.app.web.source import Source
     from stepscope.ingest.trace import Trace
 
 
@@ -36,13 +37,7 @@ def create_app(
 
     Raises MissingExtra when Dash is not installed.
     """
-    try:
-        from stepscope.app.web.page import build  # noqa: PLC0415 - Dash is an extra
-    except ImportError as missing:
-        if missing.name not in {"dash", "plotly", "flask"}:
-            raise
-        todo = "pip install 'stepscope[web]'"
-        raise MissingExtra("the web front needs Dash and Plotly", todo=todo) from missing
+    build = _builder()
     from stepscope.app.web.loaded import LoadedTrace  # noqa: PLC0415 - the same
     from stepscope.app.web.source import Source, followed  # noqa: PLC0415 - the same
     from stepscope.ingest.trace import Trace  # noqa: PLC0415 - the same
@@ -53,6 +48,26 @@ def create_app(
         assert result is not None
         loaded = LoadedTrace(trace, result, slo)
     return build(Source(loaded, follower, reopen or Trace.open, slo))
+
+
+def create_both_app(traces: tuple[Trace, Trace]) -> dash.Dash:
+    """The page over two traces side by side; raises MissingExtra when Dash is not installed."""
+    build = _builder()
+    from stepscope.app.paired.pair import pair_of  # noqa: PLC0415 - Dash is an extra
+    from stepscope.app.web.side_by_side.pair_source import PairSource  # noqa: PLC0415 - the same
+
+    return build(PairSource(pair_of(traces)))
+
+
+def _builder() -> Callable[[Source], dash.Dash]:
+    try:
+        from stepscope.app.web.page import build  # noqa: PLC0415 - Dash is an extra
+    except ImportError as missing:
+        if missing.name not in {"dash", "plotly", "flask"}:
+            raise
+        todo = "pip install 'stepscope[web]'"
+        raise MissingExtra("the web front needs Dash and Plotly", todo=todo) from missing
+    return build
 
 
 def serve(  # noqa: PLR0913 - what the command line says, each by its name
@@ -75,6 +90,14 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     app = create_app(trace, result, slo, follower=follower, reopen=reopen)
+    serve_app(app, host, port, view, browse=browse)
+
+
+def serve_app(
+    app: dash.Dash, host: str = "127.0.0.1", port: int = 8050, view: str = "", *,
+    browse: bool = False,
+) -> None:  # fmt: skip
+    """The same of an application that is there."""
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
     from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
 

@@ -56,6 +56,10 @@ class Source:
         known = isinstance(revision, int) and self._kept.get(revision)
         return known or self.now
 
+    def asked_for(self, asked: Json) -> LoadedTrace:
+        """What a page asks for: all that lies on the disk, or what was recorded by now."""
+        return self.reload() if asked["reload"] else self.renew()
+
     def renew(self) -> LoadedTrace:
         """Lay out what was recorded and found by now."""
         with self._lock:

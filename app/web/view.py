@@ -41,6 +41,8 @@ class View:
 
     `collapse` names what is otherwise than at first: collapsed, or expanded where it was collapsed.
 
+    `align` is how two traces lie on each other, where that is not as at first.
+
     `request` is the one whose page is open, that of `rank`.
     `lanes` are those of the mark, where they are not its section's; `by` is what it is summed by,
     and `pick` the row of its sums whose spans are outlined. `path` is 1 where the path to the
@@ -82,6 +84,7 @@ class View:
     page: int = 1
     sql: str | None = None
     explain: str | None = None
+    align: str | None = None
 
     @property
     def point(self) -> Point | None:
@@ -215,6 +218,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     "page": lambda text: _number(text) or None,
     "sql": _text,
     "explain": _text,
+    "align": _text,
 }
 _SPELLED = {"stop": "break"}
 """What an address calls a part of the view, where that is no name in Python."""

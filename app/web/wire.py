@@ -19,7 +19,6 @@ from stepscope.app.live.carried_over import NEWEST_NS
 from stepscope.app.palette import NAMES_OF_CORES, STATES
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
-from stepscope.app.timeline.keymap import KEYMAP, RECORDING, STOPS
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.section_states import states_in
@@ -46,7 +45,7 @@ def model(loaded: LoadedTrace) -> Json:
         for lane in loaded.timeline.lanes
     ]  # fmt: skip
     return {
-        "name": plain(loaded.trace.name),
+        "name": plain(loaded.name),
         "lanes": lanes,
         "rows": [_row(row, told) for row in loaded.timeline.outline],
         "states": [
@@ -64,8 +63,8 @@ def model(loaded: LoadedTrace) -> Json:
         "length": loaded.length,
         "colours": loaded.timeline.colours,
         "collapsed": sorted(loaded.timeline.collapsed_at_first),
-        "keymap": [asdict(key) for key in (*KEYMAP, *RECORDING, *STOPS)],
-        "revision": loaded.revision,
+        "keymap": [asdict(key) for key in loaded.keys],
+        "revision": loaded.key,
         "live": loaded.live is not None,
         "recent": NEWEST_NS,
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
@@ -157,7 +156,7 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
         "sparse": [_columns(loaded, lane, spans, labels) for lane, spans in listed],
         "labels": list(labels),
         "counters": counters,
-        "revision": loaded.revision,
+        "revision": loaded.key,
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from stepscope.app.cli.following import followed_in, follows
-from stepscope.app.cli.given import holds_slo
+from stepscope.app.cli.given import holds_slo, two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.tui import pages
@@ -18,12 +18,16 @@ from stepscope.ingest.errors import ConfigError
 @click.command(
     help=f"""Look at TRACE in the terminal: {", ".join(tab.name for tab in pages.PAGES)}.
 
+    Two traces, A and B, are shown side by side under one cursor: D goes to where they diverge
+    first, t lays B on A by time, by step or by a request's arrival, X exchanges them.
+
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
 
     Keys: w s zoom, a d pan, n N next and previous finding, [ ] step, / search, ? help, q quit.
     """
 )
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("traces", metavar="TRACE [TRACE]", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
 @click.option(
     "--page", type=click.Choice([tab.name for tab in pages.PAGES]),
     help=f"The page to open first.  [default: {pages.PAGES[0].name}; timeline where it follows]",
@@ -32,18 +36,47 @@ from stepscope.ingest.errors import ConfigError
 @follows
 @opens_traces
 def tui(
-    trace: Path, page: str | None, slo: str | None, follow: bool, open_trace: OpenTrace
+    traces: tuple[Path, ...], page: str | None, slo: str | None, follow: bool, open_trace: OpenTrace
 ) -> None:
     """Open the terminal front; its help is made from the pages that there are."""
-    look_in_terminal(trace, page, slo, open_trace, follow=follow)
+    if len(traces) > 1:
+        look_at_both(two_of(traces, slo), page, open_trace)
+        return
+    look_in_terminal(traces[0], page, slo, open_trace, follow=follow)
+
+
+def look_at_both(traces: tuple[Path, Path], page: str | None, open_trace: OpenTrace) -> None:
+    """Open two traces side by side; ConfigError where there is no terminal."""
+    from stepscope.app.tui import paired_pages
+
+    first = page or "timeline"
+    _needs_terminal()
+    if first not in {tab.name for tab in paired_pages.PAGES}:
+        raise ConfigError(f"two traces have no {first} page", todo="open one of them alone")
+    from stepscope.analyzers.check.registry import usable_rules
+    from stepscope.app import recent
+    from stepscope.app.tui.both_app import BothApp
+    from stepscope.app.tui.hang_up import end_with_terminal
+
+    usable_rules()  # what cannot be used is told before the screen is taken
+    with progress() as report:
+        a, b = (open_trace(trace, report) for trace in traces)
+    for trace in traces:
+        recent.opened(trace)
+    end_with_terminal(sys.stdin.fileno())
+    BothApp((a, b), first).run()
+
+
+def _needs_terminal() -> None:
+    if not sys.stdin.isatty():
+        raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
 
 
 def look_in_terminal(
     trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace, *, follow: bool = True
 ) -> None:
     """Open a trace, take the screen, and give it back; ConfigError where there is no terminal."""
-    if not sys.stdin.isatty():
-        raise ConfigError("tui needs a terminal", todo="use `stepscope check` or `stepscope web`")
+    _needs_terminal()
     from stepscope.analyzers.check.registry import usable_rules
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app import recent

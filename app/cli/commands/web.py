@@ -7,14 +7,16 @@ from pathlib import Path
 import click
 
 from stepscope.app.cli.following import followed_in, follows
-from stepscope.app.cli.given import holds_slo
+from stepscope.app.cli.given import holds_slo, two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.web import panes
+from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
-@click.argument("trace", type=click.Path(path_type=Path))
+@click.argument("traces", metavar="TRACE [TRACE]", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -30,7 +32,7 @@ from stepscope.app.web import panes
 @follows
 @opens_traces
 def web(
-    trace: Path,
+    traces: tuple[Path, ...],
     host: str,
     port: int,
     tab: str,
@@ -44,8 +46,15 @@ def web(
     can open the page unless --host names another address; then the printed address holds a token
     that is needed to open it. Ctrl-C stops the server.
 
+    Two traces, A and B, are shown side by side under one cursor: D goes to where they diverge
+    first, t lays B on A by time, by step or by a request's arrival, X exchanges them.
+
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
     """
+    if len(traces) > 1:
+        look_at_both(two_of(traces, slo), host, port, tab, open_trace)
+        return
+    (trace,) = traces
     from stepscope.analyzers.check.run import check
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app import recent
@@ -62,3 +71,22 @@ def web(
     serve(
         opened, result, host, port, view, slo=asked, follower=follower, reopen=open_trace
     )  # fmt: skip
+
+
+def look_at_both(
+    traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace
+) -> None:
+    """Serve two traces side by side; ConfigError for a pane that two do not have."""
+    from stepscope.app import recent
+    from stepscope.app.web.server import create_both_app, serve_app
+
+    if tab not in panes.OF_TWO:
+        raise ConfigError(f"two traces have no {tab} pane", todo="open one of them alone")
+
+    with progress() as report:
+        a, b = (open_trace(trace, report) for trace in traces)
+        for trace in traces:
+            recent.opened(trace)
+        report("comparing", 0, None)
+        app = create_both_app((a, b))
+    serve_app(app, host, port, "" if tab == panes.PANES[0].name else f"?tab={tab}")

@@ -30,6 +30,7 @@ class FindingsPage(TablePage):
 
     ACTIONS = KEYS
     WORDS = "finding"
+    DETAILS = Details
     SCOPED_CSS = False
     DEFAULT_CSS = """
     FindingsPage { layout: horizontal; }
@@ -48,7 +49,7 @@ class FindingsPage(TablePage):
     def compose(self) -> ComposeResult:
         """Lay out table and details."""
         yield Table(id="all-findings")
-        yield Details(id="finding")
+        yield self.DETAILS(id="finding")
 
     def show(self, opened: Opened) -> None:
         """Show the findings, the current one under the cursor."""

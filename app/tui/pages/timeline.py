@@ -65,6 +65,7 @@ class TimelinePage(Page):
     """Draws a view state, and changes it as keys and mouse say."""
 
     ACTIONS = KEYS
+    MINIMAP, AXIS, DETAILS = Minimap, TimeAxis, Details
     SCOPED_CSS = False
     DEFAULT_CSS = """
     #upper { height: 1fr; }
@@ -100,10 +101,10 @@ class TimelinePage(Page):
         """Lay out the widgets."""
         with Horizontal(id="upper"):
             with Vertical(id="plot"):
-                yield Minimap(id="minimap")
-                yield TimeAxis(id="axis")
+                yield self.MINIMAP(id="minimap")
+                yield self.AXIS(id="axis")
                 yield Lanes(id="lanes")
-            yield Details(id="details")
+            yield self.DETAILS(id="details")
         yield Drawer(id="drawer")
         yield Table(id="finding-list")
 

@@ -152,6 +152,11 @@ class Minimap(Widget):
         share = np.clip((state.hits_ns - first) / max(last - first, 1), 0, 1)
         return np.minimum(share * self.plot_width, self.plot_width - 1).astype(np.int64)
 
+    @property
+    def load_height(self) -> int:
+        """Lines that a load is drawn on."""
+        return self.size.height - 1
+
     def _look_up(self, state: Navigator) -> LoadOverTime:
         width = self.plot_width * 2
         if self._load is None or self._load.shares.shape[1] != width:
@@ -164,7 +169,7 @@ class Minimap(Widget):
         if not load.states:
             return
         total = np.minimum(load.shares.sum(axis=0), 1.0)
-        dots = np.clip(np.ceil(total * 4 * (self.size.height - 1)) - 4 * level, 0, 4).astype(int)
+        dots = np.clip(np.ceil(total * 4 * self.load_height) - 4 * level, 0, 4).astype(int)
         most = load.shares.reshape(len(load.states), -1, 2).sum(axis=2).argmax(axis=0)
         for x in range(self.plot_width):
             pattern = sum(LEFT_DOTS[: dots[2 * x]]) + sum(RIGHT_DOTS[: dots[2 * x + 1]])

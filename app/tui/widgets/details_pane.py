@@ -45,9 +45,13 @@ class Details(Prose):
 
     @work(thread=True)
     def _describe(self, query: Query) -> None:
-        self.post_message(self.Described(selection_blocks(*query) or [*_nothing()]))
+        self.post_message(self.Described(self.blocks_of(*query) or [*_nothing()]))
         selection, timeline, _ = query
         self.post_message(self.Outlined(outlines(selection, timeline)))
+
+    def blocks_of(self, selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
+        """What is said of a selection."""
+        return selection_blocks(selection, timeline, trace)
 
     def on_details_described(self, event: Described) -> None:
         """Show what was found, unless something else is wanted by now."""

@@ -1,5 +1,6 @@
 /* Keys: what is pressed is looked up in the keymap that the server tells of. */
 import * as address from "./address.js";
+import * as both from "./both.js";
 import { byId, overlay } from "./dom.js";
 import * as live from "./live.js";
 import { savePicture } from "./saving.js";
@@ -32,6 +33,8 @@ const OPENS = {
   reload: live.reload,
   break: () => stops.ask("break"),
   value: () => stops.ask("value"),
+  align: both.next,
+  exchange: () => click("#exchange"),
   "what-if": () => stops.ask("what"),
   "next-hit": () => stops.walk("next-hit"),
   "previous-hit": () => stops.walk("previous-hit"),

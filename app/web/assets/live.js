@@ -11,11 +11,12 @@ const STILL_MS = 2000;    // what lies on the disk seldom changes
 const PATIENCE_MS = 5000; // a revision that takes longer no longer holds up the next
 
 /** @typedef {"NEWEST" | "HERE" | "PAUSED"} Following */
-/** @typedef {{revision: number, told: [string, string][], live: boolean}} News */
+/** @typedef {{revision: number | null, told: [string, string][], live: boolean}} News */
 
 /** @type {Following} */
 let following = "NEWEST";
 let isLive = false;
+/** @type {number | string} */
 let revision = 0;
 let wanted = 0; // when a revision under way was asked for; 0 when none is
 let timer = 0;
@@ -49,7 +50,7 @@ async function ask() {
   isLive = news.live;
   tell(news.told);
   const isUnderWay = wanted > 0 && performance.now() - wanted < PATIENCE_MS;
-  if (news.revision === revision || isUnderWay || address.pending()) return;
+  if (news.revision === null || news.revision === revision || isUnderWay || address.pending()) return;
   take(false);
 }
 

@@ -28,9 +28,9 @@ export function mark(hits) {
   if (hits === marked) return;
   marked = hits;
   const marks = (hits ? hits.places : []).map((place) => {
-    const link = /** @type {HTMLAnchorElement} */ (element("a", "", GLYPH));
-    link.href = `?go=hit-${place}`;
-    link.title = link.ariaLabel = "go to the hit here";
+    const link = /** @type {HTMLAnchorElement} */ (element("a", "", (hits && hits.glyph) || GLYPH));
+    link.href = `?go=${(hits && hits.go) || `hit-${place}`}`;
+    link.title = link.ariaLabel = (hits && hits.says) || "go to the hit here";
     link.tabIndex = -1;
     link.style.left = `${place}%`;
     return link;

@@ -18,7 +18,28 @@ export function paintOver(ctx, frame, marks) {
   ruler(ctx, frame, marks);
   during(ctx, frame);
   marked(ctx, frame);
+  diverged(ctx, frame);
   cursor(ctx, frame);
+}
+
+/**
+ * Where two traces diverge: a line through all, and whose it is on the ruler.
+ * @param {Pen} ctx
+ * @param {Frame} frame
+ */
+function diverged(ctx, frame) {
+  const [a, b] = frame.view.diverged || [];
+  if (a === undefined || b === undefined) return;
+  const places = a === b ? [[a, "≠ A B"]] : [[a, "≠ A"], [b, "≠ B"]];
+  for (const [t, label] of /** @type {[number, string][]} */ (places)) {
+    const x = frame.xOf(t);
+    if (x < 0 || x > frame.width) continue;
+    through(ctx, frame, x);
+    ctx.fillStyle = frame.colours.raised;
+    ctx.fillRect(x + 1, 1, ctx.measureText(label).width + 6, 13);
+    ctx.fillStyle = frame.colours.accent;
+    ctx.fillText(label, x + 4, 11);
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 /* Ties the page together: what Dash hands over goes to the parts, and buttons to their acts. */
 import * as address from "./address.js";
+import * as both from "./both.js";
 import * as busy from "./busy.js";
 import * as charts from "./charts.js";
 import { setProps, start } from "./dash.js";
@@ -23,6 +24,7 @@ const stateOf = (chip) => /** @type {HTMLElement} */ (chip).dataset.state || "";
 /** @param {Model} model */
 function open(model) {
   if (stage.ready()) return live.renew(model);
+  if (both.isElsewhere(model)) return undefined;
   panels.open();
   stage.open(model);
   watchLegend();
@@ -128,6 +130,8 @@ addEventListener("click", (event) => {
     press(chip, stage.state().hide.includes(stateOf(chip)));
   }
   const copy = target.closest("#copy");
+  const way = /** @type {HTMLElement | null} */ (target.closest("[data-align]"));
+  if (way) both.change(way.dataset.align || "");
   if (target.closest("#save")) savePicture(byId("trace").title);
   if (target.closest("#theme")) theme.toggle();
   if (target.closest("#ask-help")) overlay("help", !byId("help").matches(".open"));

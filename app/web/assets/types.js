@@ -46,7 +46,7 @@
  * @property {string} colours  at first: by name or by state
  * @property {Key[]} keymap
  * @property {Factors} factors
- * @property {number} [revision]  of a recording that goes on
+ * @property {number | string} [revision]  of a recording that goes on
  * @property {boolean} [live]
  * @property {number} [recent]  ns that are looked at first where it goes on */
 
@@ -66,6 +66,7 @@
  * @property {Outline[]} outlines
  * @property {string | null} finding
  * @property {Hits | null} hits
+ * @property {[number, number] | null} [diverged]  when each of two traces differs first
  * @property {{start: number, end: number, label: string} | null} selection
  * @property {string[]} related
  * @property {[number, number] | null} during
@@ -77,7 +78,7 @@
  * @typedef {[number, number, number, "preceding" | "following" | "path" | "gap" | "picked"]} Outline */
 
 /** What is looked for: how many hits there are, and where, in percent of the trace.
- * @typedef {{told: string, places: number[]}} Hits */
+ * @typedef {{told: string, places: number[], glyph?: string, go?: string, says?: string}} Hits */
 
 /** @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, label: string[]}} Spans */
 
@@ -110,7 +111,7 @@
  * @property {string[]} labels
  * @property {{lane: number, low: number, high: number, unit: string, values: string | Float64Array}[]} counters
  * @property {string} position
- * @property {number} [revision] */
+ * @property {number | string} [revision] */
 
 /** A span, shared pixels or a sample, whatever a lane shows at a time.
  * @typedef {{start: number, end: number, state: number, label: string} | {value: number, unit: string} | {state: number, share: number}} Shown */

@@ -18,3 +18,13 @@ PANES: tuple[Tab, ...] = (
     Tab("area", "sums of the marked range"),
 )
 """In the order of their tabs; the first is open where an address names none."""
+OF_TWO: dict[str, Tab] = {
+    each.name: each
+    for each in (
+        Tab("findings", "findings of both"),
+        Tab("overview", "what differs"),
+        Tab("blame", "each request in both"),
+        Tab("step", "steps of both beside each other"),
+    )
+}
+"""The panes of two traces side by side, by name, in the order of their tabs."""

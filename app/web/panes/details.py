@@ -9,7 +9,6 @@ from dash.development.base_component import Component
 
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title, Tone
-from stepscope.app.present.details import selection_blocks
 from stepscope.app.present.where import of_rank
 from stepscope.app.units import count
 from stepscope.app.web.components import components
@@ -20,9 +19,9 @@ from stepscope.app.web.resolve import Resolved
 def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
     """What is said about the range, finding or span that is selected, or how to select one."""
     timeline = loaded.coloured(resolved.view)
-    selected = selection_blocks(resolved.selection, timeline, loaded.trace)
+    selected = loaded.describe(resolved.selection, timeline)
     if not selected:
-        return components(_trace(loaded))
+        return components(loaded.about() or _trace(loaded))
     return components(selected, [html.Button("copy link", id="copy", type="button")])
 
 

@@ -76,3 +76,17 @@ KILLED = "■ killed: it was not closed"
 TWICE, TWICE_AT = "KVB001", "KVB001 came at step 50"
 """A KV block that two requests have: what is found while one looks, and the step at which."""
 CHANGED = "the file on disk has changed: L reads it again"
+
+COMPARED_AT, COMPARED_AS = (
+    "they diverge in step 3: batch, row 0",
+    "aligned by step, 1 to 88 in both",
+)
+BY_TIME, BY_REQUEST = "time since the first arrival", "arrival of request req-29"
+LANE_OF_BOTH = "req-29"
+ONLY_BEFORE = "only A: req-30 did not finish by its deadline"
+"""Compared before and after: where they diverge, how they lie on each other, what only one has."""
+COMPARED_TOTALS = ("steps 88 202 +114", "makespan 21.6 s 14.0 s -7.67 s", "preemptions 230 10 -220")
+COMPARED_RULES = tuple(
+    f"{code} {number} 0 -{number}" for code, number in sorted(FOUND_BEFORE.items())
+)
+COMPARED_REQUEST = "req-29 21.6 s 10.4 s -11.2 s"

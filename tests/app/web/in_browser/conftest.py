@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
-from stepscope.app.web.server import create_app
+from stepscope.app.web.server import create_app, create_both_app
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser import browser
 
@@ -66,6 +66,23 @@ def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
     WRONG.clear()
     yield lambda trace: Visit(window, _serve(trace))
     assert WRONG == []
+
+
+@pytest.fixture
+def visit_both(window: Page) -> Iterator[Callable[[Trace, Trace], Visit]]:
+    """Serve two traces side by side and give their page; nothing may have gone wrong on it."""
+    WRONG.clear()
+    yield lambda a, b: Visit(window, _serve_both(a, b))
+    assert WRONG == []
+
+
+@cache
+def _serve_both(a: Trace, b: Trace) -> str:
+    app = create_both_app((a, b))
+    listener = listen.bind("127.0.0.1", 0)
+    serving = (listener, app.server, "127.0.0.1")
+    threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
+    return listen.address("127.0.0.1", listener.getsockname()[1])
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Two traces side by side: how their times and lanes lie on each other, and what differs."""

@@ -1,0 +1,1 @@
+"""The page over two traces: what it looks at, and its panes."""

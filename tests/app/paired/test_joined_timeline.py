@@ -1,0 +1,95 @@
+"""Two timelines on one: each lane says what its own trace says, at the times that lie there."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from stepscope.app.paired.alignments import Alignment
+from stepscope.app.paired.joined_timeline import JoinedTimeline
+from stepscope.app.timeline import SpanView
+from tests.app.paired.pairs import PAIRS, pair
+
+
+def timelines(name: str) -> list[JoinedTimeline]:
+    found = (pair(name).aligned(by) for by in ("time", "step"))
+    return [pair(name).timeline(each) for each in found if isinstance(each, Alignment)]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_lane_of_both_is_there_once_and_partners_know_each_other(name: str) -> None:
+    for timeline in timelines(name):
+        own = [(side, lane.id) for side in (0, 1) for lane in timeline.both[side].lanes]
+        assert sorted(timeline.joined.whose) == sorted(own)
+        assert [lane.id for lane in timeline.lanes] == list(range(len(own)))
+        for lane, partner in timeline.joined.partners.items():
+            assert timeline.joined.partners[partner] == lane
+            sides = {timeline.joined.whose[one][0] for one in (lane, partner)}
+            assert sides == {0, 1}
+            labels = [timeline.lanes[one].label[:2] for one in (lane, partner)]
+            assert sorted(labels) == ["A ", "B "]
+        for each in timeline.lanes:
+            head = each.id
+            while timeline.lanes[head].depth:
+                head -= 1
+            assert each.label.startswith("only ") == (head not in timeline.joined.partners)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str) -> None:
+    random = Random(7)
+    for timeline in timelines(name):
+        for lane in random.sample(range(len(timeline.lanes)), min(6, len(timeline.lanes))):
+            side, own = timeline.joined.whose[lane]
+            ahead = timeline.bounds[0] - 1
+            here: list[SpanView] = []
+            while (span := timeline.next_span(lane, ahead)) is not None and len(here) < 300:
+                assert span.start_ns > ahead
+                mine = timeline.own_span(span)
+                assert (mine.lane, mine.label) == (own, span.label)
+                assert timeline.on_a(side, mine.start_ns) == span.start_ns
+                assert timeline.row(span.ref) == timeline.both[side].row(mine.ref)
+                here.append(span)
+                ahead = span.start_ns
+            back = timeline.bounds[1] + 1
+            if here and len(here) < 300:
+                last = timeline.previous_span(lane, back)
+                assert last is not None
+                assert last.start_ns == here[-1].start_ns
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_picture_of_b_is_that_of_its_own_trace_wherever_the_window_lies(name: str) -> None:
+    random = Random(11)
+    by_time = timelines(name)[0]
+    first, last = by_time.bounds
+    for _ in range(5):
+        t0 = random.randrange(first, last)
+        t1 = random.randrange(t0 + 1, last + 2)
+        lanes = random.sample(range(len(by_time.lanes)), min(8, len(by_time.lanes)))
+        seen = by_time.query(t0, t1, 64, lanes)
+        for row, lane in enumerate(lanes):
+            side, own = by_time.joined.whose[lane]
+            alone = by_time.both[side].query(*by_time.own_window(side, t0, t1), 64, [own])
+            assert seen.state[row].tolist() == alone.state[0].tolist()
+            assert seen.density[row].tolist() == alone.density[0].tolist()
+
+
+def test_a_step_of_b_stands_under_that_of_its_number_in_a() -> None:
+    timeline = pair("fcfs").timeline(pair("fcfs").first_alignment)
+    ours, theirs = (side.composition for side in pair("fcfs").sides)
+    assert pair("fcfs").first_alignment.by == "step"
+
+    for step in (1, 40, 88):
+        a = int(ours.formed_ns[ours.step == step][0])
+        b = int(theirs.formed_ns[theirs.step == step][0])
+        assert timeline.own_time(1, a) == b
+
+
+def test_a_window_of_nothing_wide_in_b_is_drawn_all_the_same() -> None:
+    timeline = pair("fcfs").timeline(pair("fcfs").first_alignment)
+
+    seen = timeline.query(timeline.bounds[0], timeline.bounds[0] + 3, 40, [0, 1, 2, 3])
+
+    assert seen.state.shape == (4, 40)

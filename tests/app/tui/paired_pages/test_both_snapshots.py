@@ -1,0 +1,22 @@
+"""Two traces side by side as they are seen, at the size of a small terminal and of a large one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.tui.paired_pages.both_stage import before_and_after
+from tests.app.tui.stage import NARROW, WIDE
+from tests.app.tui.test_snapshots import Snap, arriving
+
+STORIES = {"what differs": (), "where they diverge": ("D",), "each request in both": ("5",)}
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
+@pytest.mark.parametrize("story", STORIES)
+def test_both_look_as_they_did(
+    snap_compare: Snap, story: str, size: tuple[int, int], sample_traces: Path
+) -> None:
+    app = before_and_after(sample_traces)
+    assert snap_compare(app, terminal_size=size, run_before=arriving(*STORIES[story]))

@@ -1,0 +1,113 @@
+"""The story "compare before and after": two traces under one cursor, and what differs in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
+from tests.app.tui.test_odd_traces import hostile_trace
+from tests.app.web.in_browser.conftest import Visit
+from tests.app.web.in_browser.hands import address, press, rows, shown_range, view
+
+pytestmark = pytest.mark.web
+OpenBoth = Callable[[Trace, Trace], Visit]
+
+
+def before_and_after(visit_both: OpenBoth, folder: Path) -> Visit:
+    return visit_both(Trace.open(folder / stories.BEFORE), Trace.open(folder / stories.AFTER))
+
+
+def told(opened: Visit) -> str:
+    return " ".join(opened.page.locator("#pane").inner_text().split())
+
+
+def test_compare_before_and_after(visit_both: OpenBoth, sample_traces: Path) -> None:
+    opened = before_and_after(visit_both, sample_traces)
+    page = opened.go("?tab=overview")
+    relation = page.locator("#relation")
+    for each in (stories.COMPARED_AT, *stories.COMPARED_TOTALS, *stories.COMPARED_RULES):
+        assert each in told(opened)
+
+    press(opened, "D")
+    expect(relation).to_contain_text(stories.COMPARED_AS)
+    expect(page.locator("#diverged")).to_contain_text(stories.COMPARED_AT)
+    assert address(page)["step"] == "3"
+    state = view(page)
+    assert state["diverged"] == [state["at"], state["at"]]
+    assert state["t0"] < state["at"] < state["t1"]
+    expect(page.locator("#stops a")).to_have_text("≠")
+    names = page.locator("#names")
+    for each in ("A req-00", "B req-00"):
+        expect(names).to_contain_text(each)
+
+    page.locator("#find").fill(stories.LANE_OF_BOTH)
+    expect(page.locator("#hits a").first).to_contain_text(f"A request {stories.LANE_OF_BOTH}")
+    page.locator("#find").press("Enter")
+    opened.settle()
+    press(opened, "t")
+    expect(relation).to_contain_text(stories.BY_REQUEST)
+    assert address(page)["align"] == "request:0:req-29"
+
+    page.locator("#tab-findings").click()
+    opened.settle()
+    assert stories.ONLY_BEFORE in told(opened)
+    page.locator("#tab-blame").click()
+    opened.settle()
+    assert stories.COMPARED_REQUEST in told(opened)
+    page.locator("#tab-step").click()
+    opened.settle()
+    assert "B − A" in told(opened)
+
+
+def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth, sample_traces: Path) -> None:
+    opened = before_and_after(visit_both, sample_traces)
+    page = opened.go("?align=time")
+    expect(page.locator("#aligned")).to_contain_text(stories.BY_TIME)
+    whole = shown_range(page)
+    press(opened, "w w d ]")
+    assert shown_range(page) != whole
+
+    press(opened, "n")
+    assert address(page)["finding"] == "STV001.1"
+
+    page.locator("#exchange").click()
+    opened.settle()
+    expect(page.locator("#relation b").first).to_have_text("A")
+    expect(page.locator("#relation")).to_contain_text("A fcfs-preem…n-after.trace")
+    assert address(page)["align"] == "exchanged,time"
+    assert "only B: " in told(opened)
+    page.reload()
+    opened.settle()
+    expect(page.locator("#relation")).to_contain_text("A fcfs-preem…n-after.trace")
+
+
+def test_an_address_that_means_no_alignment_is_as_at_first(
+    visit_both: OpenBoth, sample_traces: Path
+) -> None:
+    opened = before_and_after(visit_both, sample_traces)
+    page = opened.go("?align=request:0:nobody")
+
+    expect(page.locator("#aligned")).to_contain_text(stories.COMPARED_AS)
+
+
+def test_the_other_of_a_lane_is_told_beside_what_is_selected(
+    visit_both: OpenBoth, sample_traces: Path
+) -> None:
+    opened = before_and_after(visit_both, sample_traces)
+    page = opened.go("?align=step")
+    lane = next(lanes[0] for kind, _, lanes in rows(page) if kind == "lane")
+    opened.go(f"?sel={lane}@2000000")
+
+    expect(page.locator("#about")).to_contain_text("in B, at the same place")
+
+
+def test_hostile_names_are_harmless_on_the_page_of_both(visit_both: OpenBoth) -> None:
+    opened = visit_both(hostile_trace(), hostile_trace())
+    for tab in ("findings", "overview", "blame", "step"):
+        opened.go(f"?tab={tab}")
+    press(opened, "D n l t X")
