@@ -8,6 +8,7 @@ from dataclasses import replace
 from stepscope.app.paired.deltas import row
 from stepscope.app.paired.found_in_both import PairedFinding
 from stepscope.app.paired.joined_timeline import JoinedTimeline
+from stepscope.app.paired.leads import led
 from stepscope.app.paired.pair import Pair
 from stepscope.app.palette import NOT_BUSY
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Title, Tone
@@ -32,7 +33,7 @@ def told(pair: Pair, selection: Selection, timeline: JoinedTimeline) -> list[Blo
         return []
     name = pair.difference.a if side == 0 else pair.difference.b
     head = [Title(f"{'AB'[side]}  {name}", Tone.MUTED)]
-    return [*head, *blocks, *_other(selection, timeline, side)]
+    return [*head, *led(blocks, timeline, side), *_other(selection, timeline, side)]
 
 
 def _side(selection: Selection, timeline: JoinedTimeline) -> int | None:

@@ -163,6 +163,9 @@ def _sane(loaded: LoadedTrace, view: View) -> View:
         hide=tuple(name for name in view.hide if name in states),
         collapse=tuple(key for key in view.collapse if key in loaded.collapsible),
         align=loaded.align,
+        tab=view.tab
+        if any(view.tab == each.name for each in loaded.panes)
+        else loaded.panes[0].name,
     )
 
 

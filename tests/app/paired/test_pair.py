@@ -7,9 +7,10 @@ import pytest
 from stepscope.analyzers.diff.compare import diff
 from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.found_in_both import PairedFinding, alone_in
+from stepscope.app.paired.leads import led
 from stepscope.app.paired.selected import told
 from stepscope.app.paired.standing import Standing
-from stepscope.app.present.blocks import Fact, Title
+from stepscope.app.present.blocks import AtSpan, Fact, Links, RulePage, Runs, Title, Tone
 from stepscope.app.present.diff_text import verdict
 from stepscope.app.present.where import when
 from stepscope.app.timeline.moves import MOVES
@@ -121,6 +122,24 @@ def test_a_span_is_told_with_its_own_times_and_what_the_other_has_there() -> Non
     assert facts["starts"] == when(own.start_ns, standing.timeline.both[1], 1)
     assert facts["takes"] == duration(own.end_ns - own.start_ns)
     assert any("in A, at the same place" in str(getattr(each, "text", "")) for each in blocks)
+
+
+def test_what_leads_somewhere_leads_to_lanes_of_both_or_nowhere() -> None:
+    standing = Standing.first(pair("fcfs").swapped())
+    assert standing.view.next_finding(1)
+    blocks = told(standing.pair, standing.view.selection, standing.timeline)
+    targets = [each.to for block in blocks if isinstance(block, Links) for each in block.choices]
+
+    assert targets
+    assert all(isinstance(each, RulePage) for each in targets)
+
+    timeline = pair("mix").timeline(pair("mix").first_alignment)
+    own = AtSpan(3, 1_000)
+    (moved,) = led([Runs((("there", Tone.TEXT),), own)], timeline, 1)
+    assert isinstance(moved, Runs)
+    assert isinstance(moved.to, AtSpan)
+    assert timeline.joined.whose[moved.to.lane] == (1, 3)
+    assert timeline.own_time(1, moved.to.since_ns + timeline.bounds[0]) >= 1_000
 
 
 def test_exchanged_twice_is_as_before() -> None:
