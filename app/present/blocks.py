@@ -77,7 +77,15 @@ class AtSpan:
     since_ns: int
 
 
-Target = RulePage | AtStep | AtChange | AtFinding | AtRequest | AtSpan | Follow
+@dataclass(frozen=True, slots=True)
+class AtTime:
+    """Leads to a time, in ns from the first moment of the trace, in a lane where one is known."""
+
+    since_ns: int
+    lane: int | None = None
+
+
+Target = RulePage | AtStep | AtChange | AtFinding | AtRequest | AtSpan | AtTime | Follow
 """Where something leads; a front leaves out what it has no place for."""
 
 

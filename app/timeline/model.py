@@ -226,6 +226,14 @@ class Timeline:
         """The lane of a request; None where it was never in a batch."""
         return self._places.lane(rank, ("request", request))
 
+    def ranks_of_request(self, request: str) -> list[int]:
+        """The ranks that have a lane of a request of this name."""
+        return self._places.ranks_of(("request", request))
+
+    def lane_of_core(self, rank: int | None, core: int) -> int | None:
+        """The lane of a core, in the first rank that has one where no rank is given."""
+        return self._places.lane(rank, ("core", core))
+
     def core_of(self, lane: int) -> tuple[int, int] | None:
         """The rank and the number of the core that a lane is of; None of one that never ran."""
         name = self._names[lane]

@@ -66,6 +66,18 @@ class StepscopeApp(Shell):
             self.action_page("timeline")
             self.query_one(TimelinePage).reveal()
 
+    def action_at_time(self, since_ns: int, lane: int | None = None) -> None:
+        """Go to a time from the first moment of the trace, at the same zoom, in the timeline."""
+        if self.view is None:
+            return
+        ts_ns = since_ns + self.view.timeline.bounds[0]
+        self.view.move_to(ts_ns)
+        if lane is not None:
+            self.view.expand_to(lane)
+            self.view.select(lane, ts_ns)
+        self.action_page("timeline")
+        self.query_one(TimelinePage).reveal()
+
     def action_request(self, rank: int, request: str) -> None:
         """Show a request in full."""
         if self.opened:

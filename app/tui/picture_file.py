@@ -9,7 +9,7 @@ from pathlib import Path
 LONGEST = 80
 
 
-def saved_new(folder: Path, name: str, text: str) -> Path:
+def saved_new(folder: Path, name: str, content: str | bytes) -> Path:
     """Write a file of this name, or with a number before its ending where it is there already.
 
     What a trace is called may hold anything: letters, digits, `.`, `_` and `-` stay. Raises OSError
@@ -20,7 +20,8 @@ def saved_new(folder: Path, name: str, text: str) -> Path:
     for number in count(1):
         file = folder / (f"{plain}.{ending}" if number == 1 else f"{plain}-{number}.{ending}")
         try:
-            with file.open("x", encoding="utf-8", errors="replace") as opened:
+            with file.open("xb") as opened:
+                text = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
                 opened.write(text)
         except FileExistsError:
             continue

@@ -12,6 +12,7 @@ from stepscope.analyzers.check.explain import explain
 from stepscope.app.live.words import STEPS_ARE_NOT_WALKED, Following
 from stepscope.app.present.where import step_of
 from stepscope.app.printable import plain
+from stepscope.app.queries.query_words import query_completions
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
 from stepscope.app.web import figures, layout, shades, wire
@@ -19,6 +20,7 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.pane import pane_of
+from stepscope.app.web.panes.sql import exported_answer
 from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
@@ -28,6 +30,7 @@ from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError
 
 MAX_HITS = 30
+MOST_WORDS = 12
 REVISION = State("revision", "data")
 """Which revision of a recording the page looks at: lanes have other numbers in another one."""
 NEEDS_ALL = frozenset({"blame", "step", "request"})
@@ -39,6 +42,7 @@ def answer(app: Dash, source: Source) -> None:
     _answer_address(app, source)
     _answer_view(app, source)
     _answer_requests(app, source)
+    _answer_typing(app, source)
     _answer_what_if(app, source)
     _answer_news(app, source)
     _hand_over(app)
@@ -140,7 +144,12 @@ def _answer_requests(app: Dash, source: Source) -> None:
         Output("download", "data"), Input("export", "data"), REVISION, prevent_initial_call=True
     )
     def export(asked: dict[str, Any] | None, revision: object) -> Any:
-        return no_update if asked is None else exported(source.at(revision), str(asked["search"]))
+        if asked is None:
+            return no_update
+        loaded, search = source.at(revision), str(asked["search"])
+        if form := str(asked.get("form") or ""):
+            return exported_answer(loaded, View.parse(search), form)
+        return exported(loaded, search)
 
     @app.callback(
         Output("hits", "children"), Input("find", "value"), REVISION, prevent_initial_call=True
@@ -153,6 +162,20 @@ def _answer_requests(app: Dash, source: Source) -> None:
         if text.strip() and not hits:
             return html.Div("nothing is called that", className="hit muted")
         return [_hit(loaded, hit, first=at == 0) for at, hit in enumerate(hits)]
+
+
+def _answer_typing(app: Dash, source: Source) -> None:
+    @app.callback(
+        Output("suggested-words", "data"),
+        Input("typed", "data"),
+        REVISION,
+        prevent_initial_call=True,
+    )
+    def suggest(typed: dict[str, Any] | None, revision: object) -> Any:
+        if typed is None:
+            return no_update
+        before, after = (str(typed[part])[:LONGEST] for part in ("before", "after"))
+        return query_completions(source.at(revision).names, before, after)[:MOST_WORDS]
 
 
 def _answer_news(app: Dash, source: Source) -> None:
@@ -238,6 +261,7 @@ def _hand_over(app: Dash) -> None:
         ("step", "tokens", "clickData"),
         ("step", "composition", "clickData"),
         ("place", "value-line", "clickData"),
+        ("suggested", "suggested-words", "data"),
     ):
         act = ClientsideFunction("stepscope", function)
         # Dash gives this one method no types.

@@ -11,6 +11,7 @@ from dash.development.base_component import Component
 
 from stepscope.app.present.blocks import (
     AtChange,
+    AtFinding,
     AtRequest,
     AtSpan,
     AtStep,
@@ -91,12 +92,12 @@ def _items(block: Items) -> Component:
 
 def _runs(block: Runs) -> Component:
     told = [html.Span(plain(text), className=_class(tone)) for text, tone in block.parts]
-    href = _href(block.to) if block.to else ""
+    href = href_of(block.to) if block.to else ""
     return html.P(html.A(told, href=href, className="line") if href else told)
 
 
 def _links(block: Links) -> Component:
-    return html.Div([_link(each) for each in block.choices if _href(each.to)], className="links")
+    return html.Div([_link(each) for each in block.choices if href_of(each.to)], className="links")
 
 
 def _table(table: Table) -> Component:
@@ -127,7 +128,7 @@ def _facts(facts: Sequence[Fact]) -> Component:
 
 def _fact(fact: Fact) -> Iterator[Component]:
     first, *_ = values = [plain(value) for value in fact.values]
-    href, label = _href(fact.to) if fact.to else "", plain(fact.label)
+    href, label = href_of(fact.to) if fact.to else "", plain(fact.label)
     yield html.Dt(html.A(label, href=href, className="link") if href else label)
     for at, value in enumerate(values):
         changed = len(values) == 2 and at and value != first
@@ -137,7 +138,7 @@ def _fact(fact: Fact) -> Iterator[Component]:
 def _row(row: Sequence[object], kinds: Sequence[str], to: Target | None) -> Children:
     """The cells of a row; the first text of one that leads somewhere is a link."""
     cells = [_cell(*each) for each in zip(row, kinds, strict=True)]
-    href = _href(to) if to else ""
+    href = href_of(to) if to else ""
     first = next((at for at, value in enumerate(row) if isinstance(value, str) and value), None)
     if href and first is not None:
         text = plain(str(row[first]))
@@ -162,11 +163,14 @@ def swatch(shown: Swatch) -> Component:
 
 
 def _link(link: Link) -> Component:
-    return html.A(plain(link.text), href=_href(link.to))
+    return html.A(plain(link.text), href=href_of(link.to))
 
 
-def _href(to: Target) -> str:
-    """The address of a target; empty where the page has no place for it."""
+def href_of(to: Target, findings: Sequence[str] = ()) -> str:  # noqa: PLR0911 - one for each
+    """The address of a target; empty where the page has no place for it.
+
+    `findings` are their keys, in order.
+    """
     match to:
         case RulePage(code):
             return View().link(explain=plain(code))
@@ -179,6 +183,8 @@ def _href(to: Target) -> str:
             return View().link(tab="step", seq=seq, **elsewhere)
         case AtSpan(lane, since_ns):
             return View().link(sel=(lane, since_ns))
+        case AtFinding(index) if index < len(findings):
+            return View().link(finding=findings[index])
     return ""
 
 

@@ -294,6 +294,8 @@ def _stores(loaded: LoadedTrace) -> list[Component]:
             "ask",
             "picture",
             "export",
+            "typed",
+            "suggested-words",
             "light",
             "news",
             "revision",

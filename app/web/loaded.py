@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
@@ -12,6 +11,7 @@ import numpy as np
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.findings.keys import finding_keys
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.debug import Session
@@ -28,6 +28,9 @@ from stepscope.app.present.details import selection_blocks
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
 from stepscope.app.present.tab import Tab
+from stepscope.app.queries.asked_query import Answer, answer
+from stepscope.app.queries.leads import Leads
+from stepscope.app.queries.query_words import Names, names_of
 from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.timeline.area.selection import Selection
@@ -73,6 +76,8 @@ class LoadedTrace:
         self.align: str | None = None
         self.sought: Answers[Sought] = {}
         self.values: Answers[ValueOverRun | str] = {}
+        self.keeps_queries = True
+        self._answer: Answer | None = None
 
     @property
     def panes(self) -> Sequence[Tab]:
@@ -164,6 +169,23 @@ class LoadedTrace:
         """What the trace comes to in short, with latencies held against the SLO."""
         return summary(self.trace, self.blamed, self.slo)
 
+    def answer(self, query: str) -> Answer:
+        """What a query gives; the last is kept, as every move on the page draws it again."""
+        last = self._answer
+        if last is None or last.query != query:
+            last = self._answer = answer(self.trace, query, keeps=self.keeps_queries)
+        return last
+
+    @cached_property
+    def leads(self) -> Leads:
+        """Where rows of answers lead."""
+        return Leads(self.timeline, self.composition, self.result.findings)
+
+    @cached_property
+    def names(self) -> Names:
+        """The tables and columns that a query may name."""
+        return names_of(self.trace)
+
     @cached_property
     def load(self) -> LoadOverTime:
         """How busy the engine was over the whole trace."""
@@ -214,9 +236,4 @@ class LoadedTrace:
 
 def keyed(findings: Sequence[Finding]) -> dict[str, Finding]:
     """Findings by what an address calls them."""
-    seen: Counter[str] = Counter()
-    keyed = {}
-    for finding in findings:
-        seen[finding.code] += 1
-        keyed[f"{finding.code}.{seen[finding.code]}"] = finding
-    return keyed
+    return dict(zip(finding_keys(findings), findings, strict=True))

@@ -54,10 +54,21 @@ class Address(Struct):
 
 
 class Exported(Struct):
-    """The address whose sums are wanted as a file; `asked` tells one time from another."""
+    """The address whose sums or answer are wanted as a file; `asked` tells one time from another.
+
+    `form` is the form of an answer, and empty where sums are wanted.
+    """
 
     search: str
     asked: Finite
+    form: str = ""
+
+
+class Typed(Struct):
+    """What of a query stands before the cursor, and behind it."""
+
+    before: str
+    after: str
 
 
 class News(Struct):
@@ -89,6 +100,7 @@ VALUES: Mapping[str, Any] = {
     "ask.data": PictureQuery | None,
     "find.value": str | None,
     "export.data": Exported | None,
+    "typed.data": Typed | None,
     "what-tick.n_intervals": int | None,
     "what-words.data": str | None,
     "news.data": News | None,

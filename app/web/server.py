@@ -29,11 +29,13 @@ def create_app(
     *,
     follower: Follower | None = None,
     reopen: Callable[[Path], Trace] | None = None,
+    is_local: bool = True,
 ) -> dash.Dash:
     """The page over one trace and what was found in it, as an application that any WSGI runs.
 
     Latencies are held against the `slo`. A `follower` follows a recording in progress, of which
     `trace` is the first; what lies on the disk is opened anew by `reopen`.
+    `is_local` is whether only this machine reaches it: then what was asked before is offered.
 
     Raises MissingExtra when Dash is not installed.
     """
@@ -47,7 +49,7 @@ def create_app(
     else:
         assert result is not None
         loaded = LoadedTrace(trace, result, slo)
-    return build(Source(loaded, follower, reopen or Trace.open, slo))
+    return build(Source(loaded, follower, reopen or Trace.open, slo, keeps_queries=is_local))
 
 
 def create_both_app(traces: tuple[Trace, Trace]) -> dash.Dash:
@@ -89,7 +91,11 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     user's browser is asked to open it.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
-    app = create_app(trace, result, slo, follower=follower, reopen=reopen)
+    from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - few ask
+
+    app = create_app(
+        trace, result, slo, follower=follower, reopen=reopen, is_local=is_loopback(host)
+    )
     serve_app(app, host, port, view, browse=browse)
 
 

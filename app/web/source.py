@@ -30,6 +30,7 @@ class Source:
     """Gives what is looked at by its revision; any thread may ask, and nothing is done unasked.
 
     A `follower` follows a recording; `reopen` opens anew what lies on the disk.
+    `keeps_queries` is whether queries are the user's own, whom the page is for alone.
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class Source:
         follower: Follower | None = None,
         reopen: Callable[[Path], Trace] = Trace.open,
         slo: Slo | None = None,
+        *,
+        keeps_queries: bool = True,
     ) -> None:
         self.follower = follower
+        self._keeps_queries = loaded.keeps_queries = keeps_queries
         self._reopen, self._slo = reopen, slo
         self._on_disk = OnDisk(loaded.trace.path) if loaded.trace.path else None
         self._lock = Lock()
@@ -115,6 +119,7 @@ class Source:
         return VANISHED if self._on_disk.is_gone else CHANGED
 
     def _keep(self, loaded: LoadedTrace) -> None:
+        loaded.keeps_queries = self._keeps_queries
         self._kept[loaded.revision] = loaded
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)

@@ -51,6 +51,8 @@ OCCUPANCY = Table(
     (),
 )  # fmt: skip
 INTERVALS: tuple[Table, ...] = (HOLDS, TURNS, OCCUPANCY)
+MADE_OF = {"holds": "allocations", "occupancy": "allocations", "turns": "batch_rows"}
+"""The table that each is made of, without whose rows nothing is known of it."""
 
 
 def intervals_of(tables: Mapping[str, pl.LazyFrame]) -> dict[str, pl.LazyFrame]:

@@ -37,7 +37,7 @@ def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None: 
       stepscope open                                      what was opened last
       stepscope open 1                                    the latest of it, again
     """
-    from stepscope.app.recent import opened
+    from stepscope.app.kept.recent import opened
 
     if trace is None:
         _list_recent()
@@ -60,7 +60,7 @@ def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None: 
 
 def _meant(given: Path) -> Path:
     """The trace that was given by its path, or by its number among those opened last."""
-    from stepscope.app.recent import recent
+    from stepscope.app.kept.recent import recent
 
     text = str(given)
     if given.exists() or not (text.isascii() and text.isdecimal()):
@@ -73,7 +73,7 @@ def _meant(given: Path) -> Path:
 
 
 def _list_recent() -> None:
-    from stepscope.app.recent import recent
+    from stepscope.app.kept.recent import recent
 
     listed = recent()
     for number, path in enumerate(listed, 1):

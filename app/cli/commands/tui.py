@@ -79,7 +79,7 @@ def look_in_terminal(
     _needs_terminal()
     from stepscope.analyzers.check.registry import usable_rules
     from stepscope.analyzers.summary.slo import slo_of
-    from stepscope.app import recent
+    from stepscope.app.kept import recent
     from stepscope.app.tui.app import StepscopeApp
     from stepscope.app.tui.hang_up import end_with_terminal
 

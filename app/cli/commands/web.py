@@ -57,7 +57,7 @@ def web(
     (trace,) = traces
     from stepscope.analyzers.check.run import check
     from stepscope.analyzers.summary.slo import slo_of
-    from stepscope.app import recent
+    from stepscope.app.kept import recent
     from stepscope.app.web.server import serve
 
     asked = slo_of(slo) if slo is not None else None

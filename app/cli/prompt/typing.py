@@ -17,7 +17,8 @@ from prompt_toolkit.output import Output
 from stepscope.app.cli.prompt.loop import Loop
 from stepscope.app.debug.commands.completing import completions
 from stepscope.app.debug.commands.where_it_is import prompt_text
-from stepscope.app.debug.debugger import Debugger, state_folder
+from stepscope.app.debug.debugger import Debugger
+from stepscope.app.kept.state_folder import state_folder
 from stepscope.ingest.errors import StepscopeError
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from stepscope.app.debug.commands import COMMANDS, GROUPS
 from stepscope.app.debug.commands.answer import Command
@@ -13,19 +12,12 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.event_stops import WHERE
 from stepscope.app.debug.stops.tables import MEANINGS
 from stepscope.app.printable import plain
+from stepscope.app.queries.query_words import Completion, names_of, query_completions
 
 MOST = 200
 WITH_CONDITION = ("break", "watch", "rwatch", "trace", "all", "value")
 _BEGUN = re.compile(r"[\w@.#-]*$")
 _TABLE = re.compile(r"\s*(\w+)\s*:")
-
-
-class Completion(NamedTuple):
-    """A word that may stand in place of the last `replaces` characters, and what it means."""
-
-    word: str
-    replaces: int
-    meaning: str = ""
 
 
 def completions(debugger: Debugger, typed: str) -> list[Completion]:
@@ -37,6 +29,8 @@ def completions(debugger: Debugger, typed: str) -> list[Completion]:
     command = COMMANDS.get(name)
     if command is None:
         return []
+    if command.name == "sql":
+        return query_completions(names_of(debugger.trace), words)
     begun = _last(words)
     return list(_beginning(begun, ((word, "") for word in _words(debugger, command, words))))
 
@@ -55,8 +49,6 @@ def _beginning(begun: str, words: Iterable[tuple[str, str]]) -> Iterator[Complet
 def _words(debugger: Debugger, command: Command, words: str) -> Iterable[str]:
     """What a command takes here: columns behind a table's name, requests behind an event."""
     before = words[: len(words) - len(_last(words))].strip()
-    if command.name == "sql":
-        return (*MEANINGS, *_columns_of(words))
     if command.name in WITH_CONDITION and before:
         table = _TABLE.match(words)
         if ARROW in before and not table:
@@ -65,12 +57,6 @@ def _words(debugger: Debugger, command: Command, words: str) -> Iterable[str]:
     if before and command.name != "diff":
         return ()
     return command.words(debugger)
-
-
-def _columns_of(query: str) -> list[str]:
-    """Columns of the tables that a query names."""
-    named = [name for name in MEANINGS if re.search(rf"\b{name}\b", query)]
-    return list(dict.fromkeys(column for name in named for column in MEANINGS[name]))
 
 
 def _columns_of_event(words: str) -> list[str]:

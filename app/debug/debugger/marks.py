@@ -9,16 +9,14 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from stepscope.app.debug.moments import Position
+from stepscope.app.kept.state_folder import state_folder
 from stepscope.ingest.errors import ConfigError, WriteError
 
-FOLDER = "STEPSCOPE_STATE"
-OFF = "off"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 
 
@@ -58,20 +56,6 @@ class Marks:
     def _keep(self, marks: dict[str, Position]) -> None:
         _write(self.file, marks)
         self._read = marks
-
-
-def state_folder() -> Path | None:
-    """Where we keep what a user told us; None where STEPSCOPE_STATE is `off`, or without a home."""
-    said = os.environ.get(FOLDER, "").strip()
-    if said.lower() == OFF:
-        return None
-    if said:
-        return Path(said)
-    shared = Path(os.environ.get("XDG_STATE_HOME", ""))
-    with suppress(RuntimeError):
-        home = shared if shared.is_absolute() else Path.home() / ".local" / "state"
-        return home / "stepscope"
-    return None
 
 
 def _file_of(path: Path) -> Path | None:

@@ -18,7 +18,7 @@ from stepscope.app.debug.stops.finding_rows import findings_of, lowest_rank
 from stepscope.app.debug.stops.hits import Hits, Numbers
 from stepscope.app.debug.stops.placing import Places
 from stepscope.ingest import schema
-from stepscope.ingest.derive.holding_intervals import INTERVALS, intervals_of
+from stepscope.ingest.derive.holding_intervals import INTERVALS, MADE_OF, intervals_of
 from stepscope.ingest.errors import QueryError
 from stepscope.ingest.query import condition, explained, near
 from stepscope.ingest.schema import BY_NAME, TABLES
@@ -27,7 +27,6 @@ from stepscope.ingest.trace import Trace
 AT_STEPS = ("steps", "batch_rows")
 """Rows of these stand at their step's position; all others where they happened."""
 OF_STATE = {table.name for table in schema.OF_STATE}
-MADE_OF = {"holds": "allocations", "occupancy": "allocations", "turns": "batch_rows"}
 MEANINGS: Mapping[str, tuple[str, ...]] = {
     **{table.name: table.names for table in (*TABLES, *INTERVALS)},
     FINDINGS: tuple(FINDING_COLUMNS),

@@ -33,6 +33,10 @@ class Places:
         found = (self._lanes.get((each, subject)) for each in ranks)
         return next((lane for lane in found if lane is not None), None)
 
+    def ranks_of(self, subject: Subject) -> list[int]:
+        """The ranks that have a lane about a subject."""
+        return [rank for rank in self.ranks if (rank, subject) in self._lanes]
+
     def of_finding(self, finding: Finding) -> int | None:
         """The lane of its core, its group, its task's first block, its request, or its steps."""
         subjects = (

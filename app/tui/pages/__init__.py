@@ -15,5 +15,6 @@ PAGES: tuple[Tab, ...] = (
     Tab("blame", "where each request's time went"),
     Tab("request", "a request's life"),
     Tab("area", "sums of the marked range"),
+    Tab("sql", "ask the tables a question", "SQL"),
 )
 """In the order of their tabs; the first is open first."""

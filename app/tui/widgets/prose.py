@@ -17,6 +17,7 @@ from stepscope.app.present.blocks import (
     AtRequest,
     AtSpan,
     AtStep,
+    AtTime,
     Block,
     Fact,
     Follow,
@@ -231,6 +232,8 @@ def action_of(to: Target | None) -> str:
             action = f"app.request({rank}, {request!r})"
         case AtSpan(lane, since_ns):
             action = f"app.at_span({lane}, {since_ns})"
+        case AtTime(since_ns, at):
+            action = f"app.at_time({since_ns}, {at})"
         case None:
             action = ""
     return action

@@ -3,6 +3,7 @@ import * as address from "./address.js";
 import * as both from "./both.js";
 import { byId, overlay } from "./dom.js";
 import * as live from "./live.js";
+import * as query from "./query.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
@@ -71,7 +72,7 @@ export function bind(keymap) {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = /** @type {Element} */ (event.target).closest("input, textarea, select");
-  if (typing && event.key !== "Escape") return;
+  if (typing && (event.key !== "Escape" || query.isOffering())) return;
   const act = byKey.get(event.key);
   if (!act || !stage.ready()) return;
   event.preventDefault();

@@ -8,6 +8,7 @@ import { byId, element, overlay } from "./dom.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as panels from "./panels.js";
+import * as query from "./query.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
@@ -108,9 +109,11 @@ function place(clicked) {
 const runQuery = () =>
   address.navigate({ tab: "sql", sql: /** @type {HTMLTextAreaElement} */ (byId("sql")).value });
 
-function exportArea() {
+/** Have the sums of the mark, or the answer of a query in a form, as a file.
+ * @param {string} [form] */
+function exportAs(form = "") {
   address.flush();
-  setProps("export", { data: { search: location.search, asked: performance.now() } });
+  setProps("export", { data: { search: location.search, asked: performance.now(), form } });
 }
 
 /** Only a page of this machine, or one that came encrypted, may write to the clipboard.
@@ -140,7 +143,9 @@ addEventListener("click", (event) => {
   if (target.closest("#lower")) byId("page").classList.toggle("low");
   if (copy) copyLink(copy);
   if (target.closest("#run")) runQuery();
-  if (target.closest("#export-area")) exportArea();
+  if (target.closest("#export-area")) exportAs();
+  const form = target.closest(".export");
+  if (form) exportAs(form.id.replace("export-", ""));
   if (target.closest(".hit") || !target.closest("#search")) closeSearch();
 });
 
@@ -161,6 +166,7 @@ function closeSearch() {
 addEventListener("keydown", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.id === "sql" && event.key === "Enter" && (event.ctrlKey || event.metaKey)) runQuery();
+  else if (target.id === "sql" && query.pressed(event)) return void event.preventDefault();
   if (stops.ASKS.includes(target.id) && event.key === "Enter") {
     stops.look(target.id, /** @type {HTMLInputElement} */ (target).value);
     target.blur();
@@ -182,4 +188,5 @@ start({
   loaded: () => busy.end("load"),
   step,
   place,
+  suggested: query.suggested,
 });

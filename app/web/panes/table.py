@@ -6,9 +6,9 @@ import polars as pl
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.app.timeline import Viewport
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.panes.frame_table import frame_table
+from stepscope.app.web.rows.frame_table import frame_table
+from stepscope.app.web.rows.row_links import row_links
 from stepscope.app.web.view import View
 from stepscope.ingest.schema import BY_NAME
 
@@ -25,7 +25,7 @@ def table_pane(loaded: LoadedTrace, view: View) -> Component:
     last = -(-total // PAGE_ROWS)
     page = min(view.page, last)
     frame = _page(loaded.trace.table(name), view.sort, page)
-    rows = frame_table(frame, lambda column: _head(view, column), lambda ts: _at(loaded, view, ts))
+    rows = frame_table(frame, lambda column: _head(view, column), row_links(loaded, view))
     return html.Div([_choice(view, present, name), _pager(view, page, last, total), rows])
 
 
@@ -70,10 +70,3 @@ def _head(view: View, column: str) -> Component:
     arrow = " ▴" if ascending else " ▾" if descending else ""
     href = view.link(sort=f"-{column}" if ascending else column, page=1)
     return html.A(f"{column}{arrow}", href=href, className="on" if arrow else "")
-
-
-def _at(loaded: LoadedTrace, view: View, ts_ns: int) -> str:
-    """A link to a time, at the zoom at which the timeline is."""
-    now = Viewport(*(view.t or (0, loaded.length)))
-    there = now.centre(ts_ns - loaded.origin).clamp((0, loaded.length))
-    return view.link(t=(there.t0, min(there.t1, loaded.length)))

@@ -18,6 +18,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import Flask, Response, abort, redirect, request
 
+from stepscope.app.web.safety.hosts import is_loopback
+
 TOKEN = "token"  # noqa: S105 - the name of it in an address
 MOST_BYTES = 1_000_000
 """Bytes that a request may hold: the page posts a view, and no view is as long."""
@@ -91,16 +93,6 @@ def _without_token() -> Response:
     assert isinstance(answer, Response)
     answer.headers["Cache-Control"] = "no-store"
     return answer
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches `host`, a name or an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _name(host: str) -> str:

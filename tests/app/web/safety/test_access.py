@@ -8,7 +8,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from stepscope.app.web.safety.access import MOST_BYTES, Access, guard, is_loopback
+from stepscope.app.web.safety.access import MOST_BYTES, Access, guard
+from stepscope.app.web.safety.hosts import is_loopback
 from stepscope.app.web.server import create_app
 from tests.app.web.small_traces import conflict_trace, loaded_of
 

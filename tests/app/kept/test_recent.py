@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.recent import MOST, opened, recent
+from stepscope.app.kept.recent import MOST, opened, recent
 
 
 @pytest.fixture(autouse=True)

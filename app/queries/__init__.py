@@ -1,0 +1,1 @@
+"""Asking a trace's tables: completion, where rows of an answer lead, answers as files."""

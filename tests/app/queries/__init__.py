@@ -1,0 +1,1 @@
+"""Asking a trace's tables."""
