@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from stepscope.analyzers.findings.finding_table import FINDING_COLUMNS, FINDINGS
 from stepscope.ingest.derive.holding_intervals import INTERVALS, MADE_OF
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -28,10 +29,13 @@ class Completion(NamedTuple):
 
 
 def names_of(trace: Trace) -> Names:
-    """The tables that the trace has rows of, and what is made of them; all where it has none."""
+    """The tables that the trace has rows of, what is made of them, and what is found in it.
+
+    All tables where it has no row.
+    """
     every = {table.name: table.names for table in (*TABLES, *INTERVALS)}
     own = {name: names for name, names in every.items() if trace.has(MADE_OF.get(name, name))}
-    return own or every
+    return {**(own or every), FINDINGS: tuple(FINDING_COLUMNS)}
 
 
 def query_completions(names: Names, before: str, after: str = "") -> list[Completion]:

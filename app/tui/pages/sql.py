@@ -16,7 +16,7 @@ from stepscope.app.present.blocks import Block, Fact, Paragraph, Title, Tone
 from stepscope.app.printable import plain
 from stepscope.app.queries.asked_query import Answer
 from stepscope.app.queries.exporting import TYPES, answer_file, written
-from stepscope.app.queries.leads import Leads
+from stepscope.app.queries.row_leads import Leads
 from stepscope.app.tui.actions import actions
 from stepscope.app.tui.pages.page import Opened
 from stepscope.app.tui.pages.table_page import TablePage, row_actions

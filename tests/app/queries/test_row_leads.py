@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stepscope.app.present.blocks import AtFinding, AtRequest, AtStep, AtTime, Target
-from stepscope.app.queries.leads import Leads
+from stepscope.app.queries.row_leads import Leads
 from tests.app.web.small_traces import US, conflict_trace, loaded_of
 
 LOADED = loaded_of(conflict_trace())
