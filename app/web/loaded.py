@@ -29,8 +29,8 @@ from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
 from stepscope.app.present.tab import Tab
 from stepscope.app.queries.asked_query import Answer, answer
-from stepscope.app.queries.row_leads import Leads
 from stepscope.app.queries.query_words import Names, names_of
+from stepscope.app.queries.row_leads import Leads
 from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.timeline.area.selection import Selection

@@ -54,7 +54,7 @@ def look_at_both(traces: tuple[Path, Path], page: str | None, open_trace: OpenTr
     if first not in {tab.name for tab in paired_pages.PAGES}:
         raise ConfigError(f"two traces have no {first} page", todo="open one of them alone")
     from stepscope.analyzers.check.registry import usable_rules
-    from stepscope.app import recent
+    from stepscope.app.kept import recent
     from stepscope.app.tui.both_app import BothApp
     from stepscope.app.tui.hang_up import end_with_terminal
 

@@ -77,7 +77,7 @@ def look_at_both(
     traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace
 ) -> None:
     """Serve two traces side by side; ConfigError for a pane that two do not have."""
-    from stepscope.app import recent
+    from stepscope.app.kept import recent
     from stepscope.app.web.server import create_both_app, serve_app
 
     if tab not in panes.OF_TWO:
