@@ -12,7 +12,9 @@ from stepscope.app.dap.adapter import REQUESTS, Adapter
 from stepscope.app.dap.framing import read_message, write_message
 from stepscope.app.dap.talking import talk
 from stepscope.engine.scenarios import scenario
+from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.app.debug.small_traces import waiting_on_rank_one
 
 
 @pytest.fixture(autouse=True)
@@ -247,3 +249,14 @@ def test_a_slot_that_is_watched_is_that_of_the_rank_whose_frame_shows_it(tmp_pat
     info = editor.ask("dataBreakpointInfo", variablesReference=slots, name=slot)
 
     assert info["dataId"] == f"slot {slot} of rank 0"
+
+
+def test_why_of_who_waits_on_another_rank_is_answered_from_there(tmp_path: Path) -> None:
+    save_trace(waiting_on_rank_one(), tmp_path / "ranks.trace")
+    editor = Editor(tmp_path / "ranks.trace")
+    frame = editor.ask("stackTrace", threadId=1)["stackFrames"][0]["id"]
+
+    told = editor.ask("evaluate", expression="why late", frameId=frame, context="repl")["result"]
+
+    assert told.startswith("late of rank 1, as rank 0 has none such: ")
+    assert "too few blocks" in told
