@@ -96,7 +96,7 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
     each = tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len()).collect()
     num_tokens = int(each["num_tokens"].sum()) or None
     return {
-        "steps": trace.num_rows("steps"),
+        "steps": trace.num_rows("steps") or None,
         "makespan_ns": makespan_ns,
         **_became(trace, served),
         "tokens": num_tokens,

@@ -110,7 +110,7 @@ def _write(table: pl.DataFrame, out: Path | None) -> None:
     else:
         table.write_ndjson(written)
     written_whole(out, written.getvalue())
-    click.echo(f"wrote {out}: {len(table):,} of {len(table.columns)} columns", err=True)
+    click.echo(f"wrote {out}: {len(table):,} rows of {len(table.columns)} columns", err=True)
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:

@@ -27,7 +27,7 @@ def table(blocks: list[Block], name: str) -> dict[str, tuple[object, ...]]:
 
 
 QUESTIONS = {
-    "steps": "select count(*) from steps",
+    "steps": "select nullif(count(*), 0) from steps",
     "arrived": "select nullif(count(*), 0) from lifecycle where event = 'arrive'",
     "preemptions": "select case when count(*) filter (where event <> 'arrive') > 0 then "
     "count(*) filter (where event = 'preempt') end from lifecycle",
