@@ -120,6 +120,11 @@ class Trace:
         """
         return cls(conformed(tables), manifest, name)
 
+    @property
+    def cached_as(self) -> str | None:
+        """What the rows are known by in the user's cache; None where they are not from there."""
+        return self._in_cache.key if self._in_cache else None
+
     def replacing(self, frames: Mapping[str, pl.LazyFrame], manifest: Manifest) -> Trace:
         """Give the trace another manifest, and some tables other frames of its own rows."""
         replaced = Trace(

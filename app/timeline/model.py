@@ -19,14 +19,12 @@ from stepscope.app.timeline.flows.path import families
 from stepscope.app.timeline.flows.span_numbers import SpanNumbers
 from stepscope.app.timeline.flows.ties import Ties
 from stepscope.app.timeline.lane_rows import Row, outline
-from stepscope.app.timeline.lanes.bounds import bounds_of
 from stepscope.app.timeline.lanes.counters import Series, counters
-from stepscope.app.timeline.lanes.laid_lanes import LaidLanes
+from stepscope.app.timeline.lanes.kept_layout import layout_of
 from stepscope.app.timeline.lanes.lane import Ints, Lane
-from stepscope.app.timeline.lanes.sections import laid_out
 from stepscope.app.timeline.lanes.span_views import SpanViews
 from stepscope.app.timeline.lanes.subjects import Places
-from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS, lay_out_tracks
+from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.profile.colouring import Colours, recoloured
@@ -53,17 +51,14 @@ class Timeline:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self.bounds: tuple[int, int] = bounds_of(trace)
-        tracks = lay_out_tracks(trace, self.bounds[1])
-        self.top_names: tuple[TopName, ...] = tracks.top
-        self.share_of = tracks.share_of
-        self.colours: Colours = "name" if tracks.top else "state"
-        self._called = tracks.called
+        self._layout = layout = layout_of(trace)  # while it lives, its files stay
+        self.bounds: tuple[int, int] = layout.bounds
+        self.top_names: tuple[TopName, ...] = layout.top
+        self.share_of = layout.share_of
+        self.colours: Colours = "name" if layout.top else "state"
+        self._called = layout.called
         self._first = self
-        laid = LaidLanes()
-        for name, found in laid_out(trace, self.bounds[1], tracks):
-            laid.add_section(name, found)
-        laid.add_counters(counters(trace))
+        laid = layout.with_counters(counters(trace))
         self.lanes: tuple[Lane, ...] = tuple(laid.lanes)
         self._names, self._sections, self._counters = laid.names, laid.sections, laid.counters
 
@@ -349,10 +344,11 @@ class Timeline:
             return None
         index, own = found
         first, last = int(index.offsets[own]), int(index.offsets[own + 1])
-        place = int(np.searchsorted(index.start[first:last], ts_ns, side)) + shift
-        if not 0 <= place < last - first:
+        until = ts_ns if side == "right" else ts_ns - 1
+        place = int(index.began_by(np.array([own]), np.array([until]))[0]) + shift
+        if not first <= place < last:
             return None
-        return self._views.of(lane, index, range(first + place, first + place + 1))[0]
+        return self._views.of(lane, index, range(place, place + 1))[0]
 
     def _sample(self, lane: int, ts_ns: int) -> SpanView | None:
         counter = self._counters[lane]

@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.app.timeline.span_index import Bytes, Counts
+from stepscope.app.timeline.span_index import Counts
+from stepscope.app.timeline.spans.packed import Bytes
 
 Ref = tuple[str, int]
 

@@ -1,29 +1,32 @@
 """Spans at every zoom: which are visible, and what each pixel shows when they are too many.
 
-Beside the spans stand running totals of the busy time of each kind of span. The totals at the two
-edges of a pixel give its busy time per kind exactly, however many spans lie between, so a picture
-costs a search per pixel edge and nothing per span.
+Spans are packed in blocks, and before each block stand the totals of the busy time of each kind of
+span. The totals at the two edges of a pixel, and of what is before each edge in its block, give its
+busy time per kind exactly, however many spans lie between: a picture costs a look into one block
+for each pixel edge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from stepscope.app.timeline.lanes.lane import Ints, depths
-from stepscope.ingest.times import FAR_NS
+from stepscope.app.timeline.spans.packed import Bytes, Ints
+from stepscope.app.timeline.spans.span_columns import PER_BLOCK, Columns
+from stepscope.app.timeline.spans.start_index import StartIndex
 
-Bytes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.uint32]
-SPANS_PER_BIN = 16
-LANES_AT_ONCE = 1024
-"""Lanes over which a sum is made at once: each has numbers for every pixel."""
+EDGES_AT_ONCE = 8 << 10
+"""Edges of pixels that are looked up at once: each needs a block of spans."""
+SPANS_AT_ONCE = 1 << 20
+FEW = 1 << 31
+"""Below this, two numbers of 4 bytes are added and compared in 4 bytes."""
+EXACT = 1 << 48
+"""Below this, so many lengths as are in a block add up exactly as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,57 +52,74 @@ class Sum(NamedTuple):
 class SpanIndex:
     """The spans of a section, lane after lane, none overlapping another of its lane.
 
-    `offsets[i]:offsets[i + 1]` are the spans of lane i, by time.
+    `offsets[i]:offsets[i + 1]` are the spans of lane i, by time; `kinds` are the states they show.
+    `starts`, `lengths` and `ref` are packed and give arrays where they are asked for some of them.
     """
 
-    def __init__(self, spans: pl.DataFrame, num_lanes: int) -> None:
-        """Take spans ordered by lane and start."""
-        lane = spans["lane"].to_numpy()
-        self.offsets: Ints = np.searchsorted(lane, np.arange(num_lanes + 1)).astype(np.int64)
-        self.start: Ints = spans["start"].to_numpy()
-        self.end: Ints = spans["end"].to_numpy()
-        self.state: Bytes = spans["state"].to_numpy()
-        self.table: Bytes = spans["table"].to_numpy()
-        self.ref = spans["ref"].to_numpy()
-        self.kinds: Bytes = np.unique(self.state)
-        self._starts = StartIndex(self.start, self.offsets)
-        self._totals = _running_totals(self)
+    def __init__(self, columns: Columns) -> None:
+        """Take the columns of spans, and how much of each state there is before each block."""
+        self.columns = columns
+        self.offsets, self.starts, self.lengths = columns.offsets, columns.starts, columns.lengths
+        self.state: Bytes = columns.state[: len(self.starts)]
+        self.table, self.ref = columns.table, columns.ref
+        self.kinds: Bytes = columns.kinds
+        heads = -(-columns.offsets // PER_BLOCK)
+        self._heads = StartIndex(self.starts.base, heads, columns.heads_before)
         self._column = np.zeros(256, np.int64)
         self._column[self.kinds] = np.arange(len(self.kinds))
 
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def ends(self, places: slice | Ints) -> Ints:
+        """When the spans at some places end."""
+        ends: Ints = self.starts[places] + self.lengths[places]
+        return ends
+
     def visible(self, lane: int, t0: int, t1: int) -> tuple[int, int]:
         """Range of the lane's spans that touch [t0, t1); instants at t0 are in it."""
-        first, last = int(self.offsets[lane]), int(self.offsets[lane + 1])
-        low = first + int(np.searchsorted(self.end[first:last], t0, "left"))
-        high = first + int(np.searchsorted(self.start[first:last], t1, "left"))
-        # A span that ends at t0 does not touch it unless it also begins there.
-        if low < high and self.end[low] == t0 > self.start[low]:
-            low += 1
-        return low, max(low, high)
+        found = self._found(np.array([lane]), np.array([[t0, t1]]))
+        low, high = found.began.tolist()
+        return low - bool(found.cut[0]), max(low, high)
 
     def began_by(self, lanes: Ints, times: Ints) -> Ints:
         """Of each lane, how many spans from the section's first on had begun at its time."""
-        return self._starts.num_before(lanes, times[:, None] + 1)[:, 0]
+        return self._found(lanes, times[:, None] + 1).began
+
+    def ended_by(self, lanes: Ints, ts_ns: int) -> Ints:
+        """Of each lane, how many spans from the section's first on had ended at a time."""
+        began = self.began_by(lanes, np.full(len(lanes), ts_ns))
+        is_own = began > self.offsets.take(lanes)
+        goes_on = self.ends((began - 1).clip(0)) > ts_ns if len(self) else is_own
+        return began - (is_own & goes_on)
 
     def recoloured(self, state: Bytes) -> SpanIndex:
         """The same spans in other states."""
-        other = copy(self)
-        other.state, other.kinds = state, np.unique(state)
-        other._totals = _running_totals(other)
-        other._column = np.zeros(256, np.int64)
-        other._column[other.kinds] = np.arange(len(other.kinds))
-        return other
+        return SpanIndex(self.columns.in_states(state))
 
     def pixels(self, lanes: Ints, edges: Ints, hidden: Collection[int] = ()) -> Pixels:
         """Picture of some lanes over pixels [edges[i], edges[i + 1]), each at least 1 ns wide.
 
         Spans of a hidden state are counted, and not seen.
         """
-        began = self._starts.num_before(lanes, edges)
-        cut = self._cut(lanes, edges, began)
+        shape = (len(lanes), len(edges) - 1)
+        made = Pixels(
+            np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), np.zeros(shape, np.uint32)
+        )
+        at_once = max(1, EDGES_AT_ONCE // len(edges))
+        for first in range(0, len(lanes), at_once):
+            rows = slice(first, first + at_once)
+            self._paint(made, rows, lanes[rows], edges, hidden)
+        return made
+
+    def _paint(
+        self, made: Pixels, rows: slice, lanes: Ints, edges: Ints, hidden: Collection[int]
+    ) -> None:
+        found = self._found(lanes, np.broadcast_to(edges, (len(lanes), len(edges))))
+        began, cut = (each.reshape(len(lanes), -1) for each in (found.began, found.cut))
         busy, most = np.zeros((2, len(lanes), len(edges) - 1), np.int64)
-        state = np.zeros(busy.shape, np.uint8)
-        for kind, amount in self._amounts(began, cut):
+        state = made.state[rows]
+        for kind, amount in self._amounts(found, len(lanes)):
             if kind not in hidden:
                 state[amount > most] = kind
                 np.maximum(most, amount, out=most)
@@ -108,46 +128,88 @@ class SpanIndex:
         if not busy.all():
             self._show_instants(state, (busy == 0) & (count > 0), began, hidden)
         density = np.ceil(busy * (255.0 / np.diff(edges))).clip(None, 255).astype(np.uint8)
-        return Pixels(state, np.maximum(density, (count > 0) & (state > 0)), count)
+        made.density[rows] = np.maximum(density, (count > 0) & (state > 0))
+        made.count[rows] = count
 
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of [t0, t1) in a lane, to the nanosecond."""
-        window = slice(*self.visible(lane, t0, t1))
-        state = self.state[window]
-        took = np.minimum(self.end[window], t1) - np.maximum(self.start[window], t0)
-        return {
-            int(kind): Sum(int(took[state == kind].sum()), int((state == kind).sum()))
-            for kind in np.unique(state)
-        }
+        summed: dict[int, list[int]] = {}
+        low, high = self.visible(lane, t0, t1)
+        for first in range(low, high, SPANS_AT_ONCE):
+            window = slice(first, min(high, first + SPANS_AT_ONCE))
+            state = self.state[window]
+            took = np.minimum(self.ends(window), t1) - np.maximum(self.starts[window], t0)
+            for kind in np.unique(state).tolist():
+                own = summed.setdefault(kind, [0, 0])
+                own[0] += int(took[state == kind].sum())
+                own[1] += int((state == kind).sum())
+        return {kind: Sum(*own) for kind, own in sorted(summed.items())}
 
     def busy(self, lanes: Ints, edges: Ints) -> dict[int, Ints]:
         """Busy time in ns of each kind in each pixel, summed over the lanes."""
         summed: dict[int, Ints] = {}
-        for first in range(0, len(lanes), LANES_AT_ONCE):
-            some = lanes[first : first + LANES_AT_ONCE]
-            began = self._starts.num_before(some, edges)
-            cut = self._cut(some, edges, began)
-            for kind, amount in self._amounts(began, cut):
+        at_once = max(1, EDGES_AT_ONCE // len(edges))
+        for first in range(0, len(lanes), at_once):
+            some = lanes[first : first + at_once]
+            found = self._found(some, np.broadcast_to(edges, (len(some), len(edges))))
+            for kind, amount in self._amounts(found, len(some)):
                 summed[kind] = summed.get(kind, np.int64(0)) + amount.sum(axis=0)
         return summed
 
-    def _cut(self, lanes: Ints, edges: Ints, began: Ints) -> Ints:
-        """Time that the last span to begin before an edge goes on after it, else 0."""
-        if not len(self.end):
-            return np.zeros_like(began)
-        over = self.end.take(began - 1) - edges
-        return np.where((began > self.offsets[lanes][:, None]) & (over > 0), over, 0)
+    def _found(self, lanes: Ints, times: Ints) -> _Found:
+        """Look up times [lanes, any]: in which block of spans each falls, and behind which span."""
+        if not len(self.starts):
+            none = np.zeros(times.size, np.int64)
+            nothing = np.zeros((0, PER_BLOCK), np.int64)
+            return _Found(none, none, none, nothing, nothing > 0)
+        lane_first, lane_last = (
+            np.repeat(self.offsets.take(each), times.shape[1]) for each in (lanes, lanes + 1)
+        )
+        heads = self._heads.num_before(lanes, times).ravel()
+        block = np.maximum(heads - 1, lane_first // PER_BLOCK)
+        np.minimum(block, len(self.starts.base) - 1, out=block)
+        times, place = times.reshape(-1), block * PER_BLOCK
+        above, base = self.starts.above(block), self.starts.base.take(block)
+        is_before = above < _within(times - base, above.dtype)[:, None]
+        is_crossing = (place < lane_first) | (place + PER_BLOCK > lane_last)
+        if is_crossing.any():
+            own = _Own(is_crossing, place, lane_first, lane_last)
+            is_before[is_crossing] = own.before(self.starts.blocks(block[is_crossing]), times)
+        num = np.bitwise_count(is_before.view(np.uint64))
+        began = np.maximum(place, lane_first) + num[:, 0] + num[:, 1]
+        if is_crossing.any():
+            # What is of lanes before, and stands in the same block, is before as well.
+            is_before[is_crossing] |= own.of_others_before()
+        lengths = self._lengths(block)
+        last = np.arange(0, place.size * PER_BLOCK, PER_BLOCK) + (began - 1) % PER_BLOCK
+        over = base + above.reshape(-1).take(last).astype(np.int64) - times
+        over += lengths.reshape(-1).take(last).astype(np.int64)
+        cut = np.where((began > lane_first) & (over > 0), over, 0)
+        return _Found(block, began, cut, lengths, is_before)
 
-    def _amounts(self, began: Ints, cut: Ints) -> Iterator[tuple[int, Ints]]:
+    def _lengths(self, block: Ints) -> npt.NDArray[Any]:
+        """The lengths of the spans of blocks, in few bytes where these hold them."""
+        above, base = self.lengths.above(block), self.lengths.base.take(block)
+        if above.dtype == np.uint32 and int(base.max(initial=0)) < FEW:
+            above += base.astype(np.uint32)[:, None]
+            return above
+        lengths: Ints = above.astype(np.int64) + base[:, None]
+        return lengths
+
+    def _amounts(self, found: _Found, num_lanes: int) -> Iterator[tuple[int, Ints]]:
         """Per kind, its busy time in each pixel."""
-        if not len(self.state):
+        if not len(found.lengths):
             return
-        until_edge = self._totals.take(began, axis=0)
-        last = self._column.take(self.state.take(began - 1)).ravel()
-        each = np.arange(last.size)
-        until_edge.reshape(last.size, -1)[each, last] -= cut.ravel().astype(until_edge.dtype)
+        took = found.lengths * found.is_before
+        states = self.columns.state.reshape(-1, PER_BLOCK).take(found.block, axis=0)
+        within = _by_kind(took, states, self.kinds)
+        each, last = np.arange(len(states)), (found.began - 1) % PER_BLOCK
+        within[each, self._column.take(states[each, last])] -= found.cut
+        until_edge = self.columns.totals.take(found.block, axis=0)
+        until_edge += within.astype(until_edge.dtype)
+        by_lane = until_edge.reshape(num_lanes, -1, len(self.kinds))
         for column, kind in enumerate(self.kinds.tolist()):
-            yield kind, np.diff(until_edge[..., column]).astype(np.int64)
+            yield kind, np.diff(by_lane[..., column]).astype(np.int64)
 
     def _show_instants(
         self, state: Bytes, alone: npt.NDArray[np.bool_], began: Ints, hidden: Collection[int]
@@ -157,6 +219,61 @@ class SpanIndex:
         state[alone] = np.where(np.isin(last, list(hidden)), 0, last)
 
 
+class _Found(NamedTuple):
+    """Of each time the block, how many spans had begun before it, and how long the last goes on.
+
+    `lengths` and `is_before` [times, PER_BLOCK] are those of the spans of the block.
+    """
+
+    block: Ints
+    began: Ints
+    cut: Ints
+    lengths: npt.NDArray[Any]
+    is_before: npt.NDArray[np.bool_]
+
+
+class _Own:
+    """What is of their own lane in blocks that hold spans of several."""
+
+    def __init__(self, which: npt.NDArray[np.bool_], place: Ints, first: Ints, last: Ints) -> None:
+        self._which, self._first, self._last = which, first[which, None], last[which, None]
+        self._places = place[which, None] + np.arange(PER_BLOCK)
+
+    def before(self, starts: Ints, times: Ints) -> npt.NDArray[np.bool_]:
+        """Which spans of the lane begin before the times."""
+        own = (self._places >= self._first) & (self._places < self._last)
+        found: npt.NDArray[np.bool_] = own & (starts < times[self._which, None])
+        return found
+
+    def of_others_before(self) -> npt.NDArray[np.bool_]:
+        """Which are of lanes before."""
+        found: npt.NDArray[np.bool_] = self._places < self._first
+        return found
+
+
+def _within(above: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Numbers to compare with those above a base: what is more than any of these is cut."""
+    most = FEW if dtype == np.uint32 else np.iinfo(np.int64).max
+    cut: npt.NDArray[Any] = above.clip(0, most).astype(dtype)
+    return cut
+
+
+def _by_kind(took: npt.NDArray[Any], states: Bytes, kinds: Bytes) -> Ints:
+    """[rows, kinds]: the sum of the times of each kind in each row."""
+    if took.dtype == np.uint32 or int(took.max(initial=0)) < EXACT:
+        low, high = int(kinds[0]), int(kinds[-1]) + 1
+        rows = np.arange(0, len(took) * (high - low), high - low)
+        column = states + (rows - low)[:, None]
+        size = len(took) * (high - low)
+        # Spans behind the last one of all have no state, and take no time.
+        summed = np.bincount(column.ravel().clip(0), took.ravel().astype(np.float64), size)
+        return summed.astype(np.int64).reshape(len(took), -1)[:, kinds.astype(np.int64) - low]
+    found = np.zeros((len(took), len(kinds)), np.int64)
+    for column_, kind in enumerate(kinds):
+        np.sum(np.where(states == kind, took, 0), axis=1, out=found[:, column_])
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """The lanes `first_lane` and on, in order, and their spans."""
@@ -164,70 +281,6 @@ class Section:
     name: str
     first_lane: int
     index: SpanIndex
-
-
-class StartIndex:
-    """Finds how many spans of a lane began before a time.
-
-    Bins of equal time say between which two spans to look, so that the search in each lane is a
-    few steps, taken for all pixels at once.
-    """
-
-    def __init__(self, start: Ints, offsets: Ints) -> None:
-        num_lanes = len(offsets) - 1
-        self._start = start
-        self._num_bins = len(start) // (SPANS_PER_BIN * max(num_lanes, 1)) + 1
-        self._first = int(start.min(initial=FAR_NS))
-        extent_ns = int(start.max(initial=-FAR_NS)) - self._first
-        self._bin_ns = max(extent_ns, 0) // self._num_bins + 1
-        place = np.repeat(np.arange(num_lanes) * self._num_bins, np.diff(offsets))
-        place += (start - self._first) // self._bin_ns
-        counts = np.bincount(place, minlength=num_lanes * self._num_bins)
-        self._before = np.concatenate(([0], np.cumsum(counts)))
-
-    def num_before(self, lanes: Ints, times: Ints) -> Ints:
-        """Number of spans, from the section's first, that began before each time in each lane."""
-        bins = ((times - self._first) // self._bin_ns).clip(0, self._num_bins - 1)
-        place = lanes[:, None] * self._num_bins + bins
-        low: Ints = self._before.take(place)
-        high = self._before.take(place + 1)
-        for bit in reversed(range(int((high - low).max(initial=0)).bit_length())):
-            ahead = low + ((1 << bit) - 1)
-            is_before = ahead < high
-            is_before &= self._start.take(ahead, mode="clip") < times
-            low += is_before.astype(np.int64) << bit
-        return low
-
-
-def _running_totals(index: SpanIndex) -> npt.NDArray[Any]:
-    """[spans + 1, kinds]: busy time of each kind before each span, from the section's first.
-
-    uint32 where no pixel can hold 2**32 ns: differences of totals that wrapped around are right.
-    """
-    dur = index.end - index.start
-    extent_ns = int(index.end.max(initial=0)) - int(index.start.min(initial=0))
-    dtype = np.uint32 if extent_ns < 2**32 else np.int64
-    totals = np.zeros((len(dur) + 1, len(index.kinds)), dtype)
-    for column, kind in enumerate(index.kinds):
-        np.cumsum(np.where(index.state == kind, dur, 0), dtype=dtype, out=totals[1:, column])
-    return totals
-
-
-def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints]:
-    """Spread spans that overlap over sub-lanes, ordered by lane and start.
-
-    Gives the spans with new lane numbers, and how many sub-lanes each lane has become (at least 1).
-    """
-    spans = spans.sort("lane", "start", "end", descending=[False, False, True], maintain_order=True)
-    lane = spans["lane"].to_numpy().astype(np.int64)
-    depth = depths(lane, spans["start"].to_numpy(), spans["end"].to_numpy())
-    num_sublanes = np.ones(num_lanes, np.int64)
-    if not depth.any():
-        return spans, num_sublanes
-    np.maximum.at(num_sublanes, lane, depth + 1)
-    first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
-    spans = spans.with_columns(pl.Series("lane", first[lane] + depth).cast(pl.UInt32))
-    return spans.sort("lane", "start", maintain_order=True), num_sublanes
 
 
 def pixel_edges(t0: int, t1: int, width: int) -> Ints:

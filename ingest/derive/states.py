@@ -136,20 +136,24 @@ def step_times(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def with_held(core_spans: pl.LazyFrame) -> pl.LazyFrame:
+def with_held(core_spans: pl.LazyFrame, *, is_one_core: bool = False) -> pl.LazyFrame:
     """Add to each block when it was given its core, and since when the core was held before it.
 
     `given_ns` is its dispatch (its start where that is not known). The core is held from `held_ns`
     to `ts_ns`: whatever ran there before had ended, and this block, or one that begins after it,
     had been dispatched. Until `held_ns` the block is pending. Rows without a core or a time are
-    left out.
+    left out. Where all rows are of one core (`is_one_core`), they need not be told apart.
     """
+
+    def each(expr: pl.Expr) -> pl.Expr:
+        return expr if is_one_core else expr.over("rank", "core")
+
     ended = pl.col("end_ns").fill_null(FAR_NS).clip(-FAR_NS, FAR_NS)
-    free_ns = ended.cum_max().shift(1).fill_null(-FAR_NS).over("rank", "core")
-    wanted_ns = pl.col("given_ns").cum_min(reverse=True).over("rank", "core")
+    free_ns = each(ended.cum_max().shift(1).fill_null(-FAR_NS))
+    wanted_ns = each(pl.col("given_ns").cum_min(reverse=True))
     return (
         core_spans.drop_nulls(["rank", "core", "ts_ns"])
-        .sort("rank", "core", "ts_ns", maintain_order=True)
+        .sort(["ts_ns"] if is_one_core else ["rank", "core", "ts_ns"], maintain_order=True)
         .with_columns(given_ns=pl.min_horizontal(pl.coalesce("dispatch_ns", "ts_ns"), "ts_ns"))
         .with_columns(held_ns=pl.min_horizontal(pl.max_horizontal(wanted_ns, free_ns), "ts_ns"))
     )

@@ -25,6 +25,7 @@ class CachedTables:
     """Tables and manifest of an entry."""
 
     def __init__(self, entry: Path) -> None:
+        self.key = entry.stem
         self._rows: dict[str, pl.LazyFrame] = {}
         self.frames: dict[str, pl.LazyFrame] = {}
         for table in TABLES:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import inspect
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from stepscope.app.text_table import print_table
@@ -37,16 +39,25 @@ def main() -> None:
     """Run the named benchmarks, or all of them."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--long", action="store_true", help="what takes minutes, too: 1e8 spans")
     parser.add_argument("--json", type=Path, help="write the numbers there too")
     arguments = parser.parse_args()
     results: dict[str, list[dict[str, Any]]] = {}
     for name in arguments.names or BENCHMARKS:
         module = importlib.import_module(f"tests.bench.{name}")
         print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}")
-        results[name] = rows = module.measure()
+        results[name] = rows = _measured(module, is_long=arguments.long)
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def _measured(module: ModuleType, *, is_long: bool) -> list[dict[str, Any]]:
+    has_long = "long" in inspect.signature(module.measure).parameters
+    rows: list[dict[str, Any]] = (
+        module.measure(long=True) if is_long and has_long else module.measure()
+    )
+    return rows
 
 
 if __name__ == "__main__":

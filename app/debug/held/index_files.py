@@ -6,7 +6,6 @@ docs/decisions/0050-a-session-opens-from-its-index.md.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -14,9 +13,9 @@ import numpy as np
 
 from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.index import Index, Made, Part, made_in_memory
-from stepscope.ingest.limits import DEFAULTS
-from stepscope.ingest.storage.cache import Cache, users_cache
-from stepscope.ingest.storage.cache_key import code_version, key_of
+from stepscope.ingest.storage.beside import place_beside
+from stepscope.ingest.storage.cache import Cache
+from stepscope.ingest.storage.cache_key import code_version
 from stepscope.ingest.trace import Trace
 
 WORTH_BYTES = 4 << 20
@@ -81,19 +80,6 @@ def _file(part: str, table: str, column: str) -> str:
 
 def _place(trace: Trace, rank: int) -> tuple[Cache, str] | None:
     """The cache and the name of the entry; None where none is made."""
-    path = trace.path
-    if not (trace.may_be_cached and trace.manifest.closed and path and path.is_dir()):
+    if not (trace.path and trace.path.is_dir()):
         return None
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    try:
-        num_bytes = sum(file.stat().st_size for file in files)
-    except FileNotFoundError:  # what another process still writes there is no such file yet
-        return None
-    if num_bytes < WORTH_BYTES:
-        return None
-    cache, code = users_cache(), code_version(_CODE)
-    key = key_of(path, files, DEFAULTS) if cache and code and not cache.unusable() else None
-    if cache is None or key is None:
-        return None
-    digest = hashlib.blake2b(f"{key} {code} {rank}".encode(), digest_size=20)
-    return cache, f"{digest.hexdigest()}.index"
+    return place_beside(trace, code_version(_CODE), str(rank), WORTH_BYTES)

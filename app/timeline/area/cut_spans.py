@@ -57,10 +57,10 @@ def _of_section(area: Area, section: Section, names: SpanNames) -> pl.DataFrame:
                for lane in lanes]  # fmt: skip
     places = np.concatenate([np.arange(low, high) for low, high in touched])
     counts = [high - low for low, high in touched]
-    start = np.maximum(index.start[places], area.start_ns)
-    end = np.minimum(index.end[places], area.end_ns)
+    began, ended = index.starts[places], index.ends(places)
+    start, end = np.maximum(began, area.start_ns), np.minimum(ended, area.end_ns)
     name, state = _called(index, places, names)
-    is_cut = (index.start[places] < area.start_ns) | (index.end[places] > area.end_ns)
+    is_cut = (began < area.start_ns) | (ended > area.end_ns)
     columns = {
         "lane": np.repeat(lanes, counts), "start": start, "ns": np.maximum(end - start, 0),
         "is_cut": is_cut, "kind": index.state[places], "name": name, "state": state,

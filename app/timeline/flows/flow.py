@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from stepscope.app.timeline.flows.path import Path, PathFinder
-from stepscope.app.timeline.flows.span_numbers import SpanNumbers
+from stepscope.app.timeline.flows.span_numbers import SpanNumbers, Spot
 from stepscope.app.timeline.flows.ties import Ties
 from stepscope.app.timeline.picture import SpanView
 
@@ -45,8 +45,8 @@ class Flows:
                 index = section.index
                 low, high = index.visible(own, span.start_ns, span.start_ns + 1)
                 for place in range(low, high):
-                    is_it = index.start[place] == span.start_ns and index.end[place] == span.end_ns
-                    if is_it and index.ref[place] == span.ref[1]:
+                    times = Spot(index, place, span.lane).times
+                    if times == (span.start_ns, span.end_ns) and index.ref[place] == span.ref[1]:
                         return int(first) + place
         return None
 

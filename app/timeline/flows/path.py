@@ -18,6 +18,7 @@ import numpy as np
 from stepscope.app.palette import NOT_BUSY
 from stepscope.app.timeline.flows.span_numbers import SpanNumbers, Spot
 from stepscope.app.timeline.flows.ties import Ties
+from stepscope.app.timeline.lanes.lane import Ints
 
 MOST_HOPS = 1_000
 MOST_IN_GAP = 64
@@ -78,7 +79,7 @@ class PathFinder:
         found: list[PathPart] = []
         spot, led, until = self.numbers.spot(number), LANE, None
         for _ in range(most):
-            start, end = int(spot.index.start[spot.place]), int(spot.index.end[spot.place])
+            start, end = spot.times
             end = end if until is None else until
             found.append(PathPart(start, end, spot.lane, number, is_gap=False, led=led))
             before = self._before(number, spot, start)
@@ -96,7 +97,7 @@ class PathFinder:
         best: tuple[tuple[int, int, int], tuple[int, int, int]] | None = None
         for source, kind in self.ties.preceding(number):
             at = self.numbers.spot(source)
-            began, ended = int(at.index.start[at.place]), int(at.index.end[at.place])
+            began, ended = at.times
             if began < start:
                 until = min(ended, start)
                 rank = (until, 1, -began)
@@ -111,14 +112,16 @@ class PathFinder:
     def _on_lane(self, spot: Spot, start: int) -> Iterator[tuple[int, int, int]]:
         """Of each sub-lane the last that was busy and had ended when something began."""
         index, base = spot.index, self._base(spot)
-        for first, last in self._sublanes(spot):
-            place = first + int(np.searchsorted(index.end[first:last], start, "right")) - 1
+        lanes = self._sublanes(spot)
+        firsts = index.offsets.take(lanes).tolist()
+        for first, ended in zip(firsts, index.ended_by(lanes, start).tolist(), strict=True):
+            place = ended - 1
             while place >= first and (
-                index.state[place] in NOT_BUSY or index.start[place] >= start
+                index.state[place] in NOT_BUSY or index.starts[place] >= start
             ):
                 place -= 1
             if place >= first:
-                yield base + place, int(index.start[place]), int(index.end[place])
+                yield base + place, *Spot(index, place, spot.lane).times
 
     def _gap(self, spot: Spot, since: int, until: int) -> Iterator[PathPart]:
         """What the lane that waited was in between two times, part by part."""
@@ -136,28 +139,24 @@ class PathFinder:
 
     def _lying_over(self, spot: Spot, since: int, until: int) -> list[tuple[int, int, int]]:
         index, base = spot.index, self._base(spot)
-        found = []
-        for first, last in self._sublanes(spot):
-            low = first + int(np.searchsorted(index.end[first:last], since, "right"))
-            high = first + int(np.searchsorted(index.start[first:last], until, "left"))
-            found += [
-                (int(index.start[place]), int(index.end[place]), base + place)
-                for place in range(low, min(high, low + MOST_IN_GAP + 1))
-            ]
-        return found
+        lanes = self._sublanes(spot)
+        lows = index.ended_by(lanes, since).tolist()
+        highs = index.began_by(lanes, np.full(len(lanes), until - 1)).tolist()
+        return [
+            (*Spot(index, place, spot.lane).times, base + place)
+            for low, high in zip(lows, highs, strict=True)
+            for place in range(low, min(high, low + MOST_IN_GAP + 1))
+        ]
 
     def _base(self, spot: Spot) -> int:
         sections = self.numbers.sections
         at = next(at for at, each in enumerate(sections) if each.index is spot.index)
         return int(self.numbers.first[at])
 
-    def _sublanes(self, spot: Spot) -> Iterator[tuple[int, int]]:
-        """Where the spans of each sub-lane that goes with a lane begin and end."""
-        family = self.families[spot.lane]
+    def _sublanes(self, spot: Spot) -> Ints:
+        """The sub-lanes that go with a lane, as the index of its section counts them."""
         section = next(each for each in self.numbers.sections if each.index is spot.index)
-        for lane in family:
-            own = lane - section.first_lane
-            yield int(section.index.offsets[own]), int(section.index.offsets[own + 1])
+        return np.asarray(self.families[spot.lane], np.int64) - section.first_lane
 
 
 def families(depths: Collection[int]) -> tuple[range, ...]:

@@ -23,13 +23,19 @@ class Spot:
     place: int
     lane: int
 
+    @property
+    def times(self) -> tuple[int, int]:
+        """When the span begins and ends."""
+        start = self.index.starts[self.place]
+        return start, start + self.index.lengths[self.place]
+
 
 class SpanNumbers:
     """Numbers spans section after section, in each by lane and start."""
 
     def __init__(self, sections: Sequence[Section]) -> None:
         self.sections = tuple(sections)
-        sizes = [len(each.index.start) for each in self.sections]
+        sizes = [len(each.index) for each in self.sections]
         self.first: Ints = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
         self._of_rows: dict[str, Ints] = {}
 
@@ -51,7 +57,7 @@ class SpanNumbers:
         own = []
         for section, first in zip(self.sections, self.first.tolist(), strict=False):
             places = np.flatnonzero((section.index.table == code) & (section.index.state != HELD))
-            own.append((section.index.ref[places], places + first))
+            own.append((section.index.ref[:][places], places + first))
         last = max((int(ref.max()) for ref, _ in own if len(ref)), default=-1)
         found = np.full(last + 1, NONE, np.int64)
         for ref, number in reversed(own):
@@ -70,7 +76,7 @@ class SpanNumbers:
         start, end = np.zeros((2, len(numbers)), np.int64)
         for section, first in zip(self.sections, self.first.tolist(), strict=False):
             place = numbers - first
-            own = (place >= 0) & (place < len(section.index.start))
-            start[own] = section.index.start[place[own]]
-            end[own] = section.index.end[place[own]]
+            own = (place >= 0) & (place < len(section.index))
+            start[own] = section.index.starts[place[own]]
+            end[own] = section.index.ends(place[own])
         return start, end

@@ -176,7 +176,9 @@ class Ties:
             last = section.index.began_by(own[rows], times[rows]) - 1
             is_in = (last >= section.index.offsets[own[rows]]) & (last >= 0)
             shown = last.clip(0)
-            is_in &= (section.index.end[shown] > times[rows]) & (section.index.state[shown] != HELD)
+            is_in &= (section.index.ends(shown) > times[rows]) & (
+                section.index.state[shown] != HELD
+            )
             found[rows[is_in]] = last[is_in] + first
         return found
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+import polars as pl
 
 from stepscope.app.timeline.lanes.counters import Counter
 from stepscope.app.timeline.lanes.lane import Ints, Lane, LaneName, LaneSpans
-from stepscope.app.timeline.span_index import Section, SpanIndex, in_sublanes
+from stepscope.app.timeline.span_index import Section, SpanIndex
+from stepscope.app.timeline.spans.piles import Piles
+from stepscope.app.timeline.spans.span_columns import Columns, ColumnsBuilder
+from stepscope.app.timeline.spans.sublanes import in_sublanes
 
 
 class LaidLanes:
     """The lanes so far, what each is called, the sections with their spans, counters by lane."""
 
-    def __init__(self) -> None:
+    def __init__(self, piles: Piles | None = None) -> None:
+        """Keep the columns of spans in `piles`, else in memory."""
+        self._piles = piles
         self.lanes: list[Lane] = []
         self.names: list[LaneName] = []
         self.sections: list[Section] = []
@@ -22,12 +31,11 @@ class LaidLanes:
         """Lay out the lanes of a section, with a sub-lane for what ran at the same time."""
         if not found.names:
             return
-        spans, num_sublanes = in_sublanes(found.spans, len(found.names))
+        columns, num_sublanes = _put_together(found, f"{len(self.sections)}.", self._piles)
         first_lane = len(self.lanes)
         kind = "steps" if section == "steps" else "spans"
         self._add(section, kind, found.names, num_sublanes)
-        index = SpanIndex(spans, int(num_sublanes.sum()))
-        self.sections.append(Section(section, first_lane, index))
+        self.sections.append(Section(section, first_lane, SpanIndex(columns)))
 
     def add_counters(self, found: tuple[Counter, ...]) -> None:
         """Lay out a lane for each counter."""
@@ -50,3 +58,28 @@ class LaidLanes:
             for place, (name, depth) in enumerate(named)
         ]
         self.names += [name for name, _ in named]
+
+
+def _one_ahead(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The parts, each made while the one before it is used."""
+    every = iter(parts)
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, every, None)
+        while (part := coming.result()) is not None:
+            coming = maker.submit(next, every, None)
+            yield part
+
+
+def _put_together(found: LaneSpans, name: str, piles: Piles | None) -> tuple[Columns, Ints]:
+    """The columns of a section's spans, and how many sub-lanes each of its lanes has become."""
+    built = ColumnsBuilder(name, piles)
+    num_sublanes, done = np.ones(len(found.names), np.int64), 0
+    for part in _one_ahead(found.parts):
+        if len(part):
+            last = int(part["lane"].max()) + 1  # type: ignore[arg-type]  # of unsigned numbers
+            own = part.with_columns(pl.col("lane") - done)
+            spans, num_sublanes[done:last] = in_sublanes(own, last - done)
+            size = int(num_sublanes[done:last].sum())
+            built.add(spans, np.bincount(spans["lane"].to_numpy(), minlength=size))
+            done = last
+    return built.whole(int(num_sublanes.sum())), num_sublanes

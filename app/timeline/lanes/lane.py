@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,10 +58,13 @@ class LaneName:
 
 @dataclass(frozen=True, slots=True)
 class LaneSpans:
-    """The spans of one section: `spans` has SPAN_COLUMNS; `lane` indexes `names`."""
+    """The spans of one section in parts, each of whole lanes, which follow those before.
+
+    A part has SPAN_COLUMNS; `lane` indexes `names`.
+    """
 
     names: tuple[LaneName, ...]
-    spans: pl.DataFrame
+    parts: Iterable[pl.DataFrame]
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -105,7 +109,7 @@ def several_ranks(name: str, rank: int, ranks: Sequence[int]) -> str:
     return f"rank {rank} · {name}" if name else f"rank {rank}"
 
 
-def depths(lane: Ints, start: Ints, end: Ints) -> npt.NDArray[np.int32]:
+def depths(lane: npt.NDArray[np.integer[Any]], start: Ints, end: Ints) -> npt.NDArray[np.int32]:
     """Sub-lane of each span, so that no two spans of a sub-lane overlap; the first that is free.
 
     Spans are ordered by lane, start and falling end, so that what is nested lies below what

@@ -46,7 +46,7 @@ def request_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     waits = moved.filter(pl.col("state").is_not_null(), lasts | is_list_of_arrivals(trace))
     spans = [computed, waits.select(SPAN), _in_no_batch(computed, moved)]
     every = pl.concat(spans).join(lanes, on=KEY)
-    return LaneSpans(names, pl.concat(span_rows(_of(every, table), table) for table in TABLES))
+    return LaneSpans(names, [pl.concat(span_rows(_of(every, table), table) for table in TABLES)])
 
 
 def _of(spans: pl.DataFrame, table: str) -> pl.DataFrame:

@@ -35,7 +35,7 @@ class SpanViews:
             names = self._labels.of(named, [rows[p] for p in own], [states[p] for p in own])
             for place, name in zip(own, names, strict=True):
                 labels[place] = name
-        starts, ends = index.start[window].tolist(), index.end[window].tolist()
+        starts, ends = index.starts[window].tolist(), index.ends(window).tolist()
         return [
             SpanView(lane, start, end, state, label, (TABLES[table], row))
             for start, end, state, label, table, row in zip(

@@ -70,7 +70,7 @@ def step_lanes(trace: Trace, last_ns: int) -> LaneSpans:
         for is_listed, table in ((pl.col("is_listed"), "steps"), (~pl.col("is_listed"), BATCH))
     )
     on_gpu = _on_gpu(trace, len(names), ranks)
-    return LaneSpans((*names, *on_gpu.names), pl.concat([*shown, on_gpu.spans]))
+    return LaneSpans((*names, *on_gpu.names), [pl.concat([*shown, *on_gpu.parts])])
 
 
 def _on_gpu(trace: Trace, first_lane: int, ranks: list[int]) -> LaneSpans:
@@ -90,7 +90,7 @@ def _on_gpu(trace: Trace, first_lane: int, ranks: list[int]) -> LaneSpans:
     )
     lanes = steps.select("rank").unique().sort("rank").with_row_index("lane", first_lane)
     names = tuple(LaneName(rank, several_ranks("", rank, ranks), ON_GPU) for rank in lanes["rank"])
-    return LaneSpans(names, span_rows(steps.join(lanes, on="rank"), "steps"))
+    return LaneSpans(names, [span_rows(steps.join(lanes, on="rank"), "steps")])
 
 
 def _called(stage: int | None) -> str:

@@ -114,7 +114,7 @@ def _laid_out(spans: pl.DataFrame, ranks: list[int], section: str) -> LaneSpans:
     lanes = ordered(spans.select(KEY).unique())
     named = lanes.select(KEY).iter_rows()
     names = tuple(_name(rank, track, ranks, section) for rank, track in named)
-    return LaneSpans(names, span_rows(spans.join(lanes, on=KEY), "spans"))
+    return LaneSpans(names, [span_rows(spans.join(lanes, on=KEY), "spans")])
 
 
 def _sections(trace: Trace) -> pl.DataFrame:

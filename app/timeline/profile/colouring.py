@@ -109,7 +109,7 @@ def _in_states(section: Section, table: str, states: States) -> Section:
     if section.name not in COLOURED or not own.any():
         return section
     state = index.state.copy()
-    state[own] = states[index.ref[own]]
+    state[own] = states[index.ref[:][own]]
     return replace(section, index=index.recoloured(state))
 
 

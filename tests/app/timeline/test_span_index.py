@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.lanes.lane import SPAN_COLUMNS, depths
-from stepscope.app.timeline.span_index import SpanIndex, in_sublanes, pixel_edges
+from stepscope.app.timeline.span_index import SpanIndex, pixel_edges
+from stepscope.app.timeline.spans.span_columns import of_frame
+from stepscope.app.timeline.spans.sublanes import in_sublanes
 
 KINDS = (1, 3, 7, 15)
 
@@ -59,7 +61,7 @@ def index_of(num_lanes: int, spans: list[Span]) -> SpanIndex:
         {"lane": s.lane, "start": s.start, "end": s.end, "state": s.state, "table": 0, "ref": row}
         for row, s in enumerate(spans)
     ]
-    return SpanIndex(pl.DataFrame(rows, schema=SPAN_COLUMNS), num_lanes)
+    return SpanIndex(of_frame(pl.DataFrame(rows, schema=SPAN_COLUMNS), num_lanes))
 
 
 def busy_by_state(spans: list[Span], t0: int, t1: int) -> dict[int, int]:
@@ -242,3 +244,37 @@ def test_a_sum_over_a_great_many_lanes_holds_few_of_them_at_once() -> None:
     assert {kind: int(ns.sum()) for kind, ns in busy.items()} == {
         KINDS[0]: 5 * num_lanes // 2, KINDS[1]: 5 * num_lanes // 2,
     }  # fmt: skip
+
+
+@given(spans_in_lanes(), st.integers(-60, 200), st.sampled_from([1, 7, 10**9, 2**40]))
+def test_spans_that_began_and_that_ended_by_a_time_are_counted(
+    given_spans: tuple[int, list[Span]], at: int, scale: int
+) -> None:
+    num_lanes, spans = given_spans
+    index, lanes, ts_ns = index_of(num_lanes, spans), np.arange(num_lanes), at * scale
+
+    began = index.began_by(lanes, np.full(num_lanes, ts_ns))
+    ended = index.ended_by(lanes, ts_ns)
+
+    for lane in range(num_lanes):
+        before = sum(span.lane < lane for span in spans)
+        own = [span for span in spans if span.lane == lane]
+        assert began[lane] == before + sum(span.start <= ts_ns for span in own)
+        assert ended[lane] == before + sum(span.end <= ts_ns for span in own)
+
+
+@given(spans_in_lanes(), st.data())
+def test_spans_in_other_states_are_those_that_were_laid_out_so(
+    given_spans: tuple[int, list[Span]], data: st.DataObject
+) -> None:
+    num_lanes, spans = given_spans
+    states = data.draw(st.lists(st.sampled_from(KINDS), min_size=len(spans), max_size=len(spans)))
+    others = [Span(s.lane, s.start, s.end, state) for s, state in zip(spans, states, strict=True)]
+    lanes, edges = np.arange(num_lanes), pixel_edges(*data.draw(windows()))
+
+    seen = index_of(num_lanes, spans).recoloured(np.array(states, np.uint8)).pixels(lanes, edges)
+
+    made = index_of(num_lanes, others).pixels(lanes, edges)
+    assert (seen.state == made.state).all()
+    assert (seen.density == made.density).all()
+    assert (seen.count == made.count).all()

@@ -133,5 +133,5 @@ def check_paths(run: Looked) -> int:
         ], (run.trace.name, number)
         assert sum(each.ns for each in path.parts) == path.spans_ns
         spot = flows.numbers.spot(number)
-        assert path.parts[-1].end_ns == spot.index.end[spot.place]
+        assert path.parts[-1].end_ns == spot.times[1]
     return total

@@ -1,0 +1,44 @@
+"""Lanes on which spans overlap, spread over sub-lanes on which none does."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.app.timeline.lanes.lane import depths
+from stepscope.app.timeline.spans.packed import Ints
+
+
+def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints]:
+    """Spread spans that overlap over sub-lanes, ordered by lane and start.
+
+    Gives the spans with new lane numbers, and how many sub-lanes each lane has become (at least 1).
+    """
+    if not _is_ordered(*_columns(spans)):
+        order = ["lane", "start", "end"]
+        spans = spans.sort(order, descending=[False, False, True], maintain_order=True)
+    lane, start, end = _columns(spans)
+    depth = depths(lane, start, end)
+    num_sublanes = np.ones(num_lanes, np.int64)
+    if not depth.any():
+        return spans, num_sublanes
+    np.maximum.at(num_sublanes, lane, depth + 1)
+    first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
+    spans = spans.with_columns(pl.Series("lane", first[lane] + depth).cast(pl.UInt32))
+    return spans.sort("lane", "start", maintain_order=True), num_sublanes
+
+
+def _columns(spans: pl.DataFrame) -> tuple[npt.NDArray[np.uint32], Ints, Ints]:
+    return spans["lane"].to_numpy(), spans["start"].to_numpy(), spans["end"].to_numpy()
+
+
+def _is_ordered(lane: npt.NDArray[np.uint32], start: Ints, end: Ints) -> bool:
+    """Whether spans are by lane, start and falling end, as most are from the beginning."""
+    before, lane = lane[:-1], lane[1:]
+    if not (before <= lane).all():
+        return False
+    follows = start[1:] > start[:-1]
+    follows |= (start[1:] == start[:-1]) & (end[1:] <= end[:-1])
+    follows |= before < lane
+    return bool(follows.all())
