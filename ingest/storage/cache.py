@@ -106,9 +106,9 @@ class Cache:
             draft = Path(tempfile.mkdtemp(".tmp", f".{name}.", self.folder))
             os.close(_locked(draft, fcntl.LOCK_EX))  # where there are no locks, nothing is kept
             write(draft)
-            sums = {str(file.relative_to(draft)): _sum(file) for file in _files(draft)}
-            (draft / _SUMS).write_text(json.dumps(sums))
             if _num_bytes(draft) <= self.most_bytes:
+                sums = {str(file.relative_to(draft)): _sum(file) for file in _files(draft)}
+                (draft / _SUMS).write_text(json.dumps(sums))
                 draft.rename(self.folder / name)
                 is_there = True
         except _FAILURES:

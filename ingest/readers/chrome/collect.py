@@ -13,7 +13,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.chrome.bounded import on_few_tracks, within
 from stepscope.ingest.readers.chrome.frames import NUMBERS, Events, events_of
 from stepscope.ingest.readers.xla_lines import numbers_of
-from stepscope.ingest.storage.spool import packed
+from stepscope.ingest.storage.spool import Part, Spool, packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Collected:
     num_events: int
     templates: pl.DataFrame
     slices: pl.DataFrame
-    args: list[bytes]
+    args: list[Part]
     candidates: pl.DataFrame
     numbers: pl.DataFrame
     others: pl.DataFrame
@@ -84,7 +84,7 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
         [empty.numbers],
         [empty.others],
     )
-    args: list[bytes] = []
+    args = Spool()
     repaired: Counter[str] = Counter()
     num_events = num_templates = num_slices = 0
     for each in windows:
@@ -96,7 +96,7 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
         candidates.append(each.candidates.with_columns(row))
         numbers.append(each.numbers.with_columns(row))
         others.append(each.others.with_columns(event, template))
-        args += each.args
+        args.add(each.args)
         repaired.update(each.repaired)
         num_events += each.num_events
         num_templates += len(each.templates)
@@ -106,7 +106,9 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
     if is_stray.any():
         num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 3))
         repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
-    return Collected(num_events, placed, tables[0], args, tables[1], tables[2], tables[3], repaired)
+    return Collected(
+        num_events, placed, tables[0], args.parts, tables[1], tables[2], tables[3], repaired
+    )
 
 
 def _copied(*names: str) -> pl.Expr:

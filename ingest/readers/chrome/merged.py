@@ -16,7 +16,7 @@ from dataclasses import replace
 import polars as pl
 
 from stepscope.ingest.readers.chrome.collect import Collected
-from stepscope.ingest.storage.spool import packed, unpacked
+from stepscope.ingest.storage.spool import Part, Spool, packed, unpacked
 
 STRAY = "events of a process that names no rank, taken for the first rank's"
 MOST_RANKS = 256
@@ -89,15 +89,15 @@ def _part(events: Collected, is_own: pl.Series) -> Collected:
     )
 
 
-def _args(parts: list[bytes], is_own: pl.Series) -> list[bytes]:
+def _args(parts: list[Part], is_own: pl.Series) -> list[Part]:
     """Packed args of some of the slices; what is of one rank alone stays as it is."""
-    kept, begin = [], 0
+    kept, begin = Spool(), 0
     for part in parts:
         texts = unpacked("args", [part])
         num = int(texts.select(pl.len()).collect().item())
         own, begin = is_own.slice(begin, num), begin + num
         if own.all():
-            kept.append(part)
+            kept.add([part])
         elif own.any():
-            kept.append(packed(texts.collect()["args"].filter(own)))
-    return kept
+            kept.add([packed(texts.collect()["args"].filter(own))])
+    return kept.parts

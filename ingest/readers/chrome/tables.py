@@ -19,7 +19,7 @@ from stepscope.ingest.readers.chrome.slices import NO_NAME, async_id, slices_of
 from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
 from stepscope.ingest.readers.xla_lines import with_devices
 from stepscope.ingest.schema import SPAN_FORMS
-from stepscope.ingest.storage.spool import packed
+from stepscope.ingest.storage.spool import Part, packed
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",
@@ -46,7 +46,7 @@ class ChromeTables:
 
     spans: pl.DataFrame
     tags: pl.Series
-    args: list[bytes]
+    args: list[Part]
     candidates: pl.DataFrame
     flows: pl.DataFrame
     counters: pl.DataFrame

@@ -10,7 +10,7 @@ from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
 from stepscope.ingest.readers.gathered import Rows
 from stepscope.ingest.readers.perfetto.packets.track_event import Event, Template
-from stepscope.ingest.storage.spool import packed
+from stepscope.ingest.storage.spool import Part, Spool, packed
 
 BEGUN = ("begin", "instant", "slice", "async begin", "async instant")
 """Roles of events that make a span, or may."""
@@ -46,7 +46,7 @@ class EventTables:
     templates: pl.DataFrame
     events: pl.DataFrame
     begun: pl.DataFrame
-    args: list[bytes]
+    args: list[Part]
     end_args: pl.DataFrame
     candidates: pl.DataFrame
     arrows: pl.DataFrame
@@ -98,7 +98,7 @@ class EventRows:
         self._num = self._num_begun = 0
         self._events = Rows(_EVENTS)
         self._begun: list[pl.DataFrame] = [pl.DataFrame(schema=_BEGUN)]
-        self._args: list[bytes] = []
+        self._args = Spool()
         self._end_args, self._candidates = Rows(_EVENT_ARGS), Rows(_ROW_ARGS)
         self._arrows = Rows(_ARROW)
 
@@ -141,7 +141,7 @@ class EventRows:
             self.templates.frame(),
             self._events.frame(),
             pl.concat(self._begun, how="diagonal"),
-            self._args,
+            self._args.parts,
             self._end_args.frame(),
             self._candidates.frame(),
             self._arrows.frame().drop("packet"),
@@ -161,7 +161,7 @@ class EventRows:
         self._begun.append(
             numbers.select(each for each in numbers if each.null_count() < len(each))
         )
-        self._args.append(packed(args))
+        self._args.add([packed(args)])
         row = pl.int_range(self._num_begun, self._num_begun + len(begun), dtype=_U32)
         candidates = begun.with_columns(row.alias("row")).filter(tells.filter(is_begun))
         self._candidates.extend(candidates.select("row", _copied()))

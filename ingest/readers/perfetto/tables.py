@@ -19,7 +19,7 @@ from stepscope.ingest.readers.perfetto.collect import EventTables
 from stepscope.ingest.readers.perfetto.packets.tracks import Place
 from stepscope.ingest.readers.perfetto.slices import slices_of, with_end_args
 from stepscope.ingest.readers.rank_notes import said_of_groups
-from stepscope.ingest.storage.spool import Spooled, beside, unpacked
+from stepscope.ingest.storage.spool import Part, Spooled, beside, unpacked
 
 SEPARATOR = " / "
 NO_NAME = "(no name)"
@@ -183,7 +183,7 @@ def _together(parts: list[pl.DataFrame]) -> pl.DataFrame:
     return rows.sort("row") if "row" in rows.columns else rows
 
 
-def _with_args(spans: pl.DataFrame, args: list[bytes], end_args: pl.Series) -> Frame:
+def _with_args(spans: pl.DataFrame, args: list[Part], end_args: pl.Series) -> Frame:
     if end_args.null_count() == len(end_args):
         return Spooled(spans, "args", args)
     return beside(spans.lazy(), with_end_args(unpacked("args", args), end_args))

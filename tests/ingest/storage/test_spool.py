@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from stepscope.ingest.storage.spool import Spooled, beside, packed
+from stepscope.ingest.storage import spool
+from stepscope.ingest.storage.spool import Spool, Spooled, beside, packed, unpacked
 
 Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 TEXTS = st.lists(st.none() | st.sampled_from(["", "{}", '{"a": 1}', "ä" * 40]), max_size=7)
@@ -90,3 +91,53 @@ def _without_texts(part: bytes) -> bytes:
     """A Parquet file of which nothing but the header and the footer are left."""
     footer_bytes = int.from_bytes(part[-8:-4], "little") + 8
     return part[:4] + bytes(len(part) - 4 - footer_bytes) + part[-footer_bytes:]
+
+
+@given(st.lists(TEXTS, max_size=6), st.integers(0, 400))
+def test_texts_that_were_put_on_disk_are_those_that_came(
+    given_parts: list[list[str | None]], in_memory_bytes: int
+) -> None:
+    columns = [pl.Series("args", part, pl.String) for part in given_parts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spool, "IN_MEMORY_BYTES", in_memory_bytes)
+        kept = Spool()
+        kept.add(packed(column) for column in columns)
+
+    held = sum(len(part) for part in kept.parts if isinstance(part, bytes))
+    told = unpacked("args", kept.parts).collect()["args"].to_list()
+    assert held <= in_memory_bytes
+    assert told == [text for part in given_parts for text in part]
+
+
+def test_parts_on_disk_are_saved_as_those_in_memory_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = spooled([["{}"], [None, "ä"], ['{"a": 1}']]).parts
+    first = parts[0]
+    assert isinstance(first, bytes)
+    monkeypatch.setattr(spool, "IN_MEMORY_BYTES", len(first))
+    kept = Spool()
+    kept.add(parts)
+
+    Spooled(rows_of(4), "args", kept.parts).save(tmp_path / "saved")
+
+    saved = sorted((tmp_path / "saved").iterdir())
+    assert [type(part) is bytes for part in kept.parts] == [True, False, False]
+    assert [file.read_bytes() for file in saved] == parts
+    assert all(part.exists() for part in kept.parts if isinstance(part, Path))
+
+
+def test_texts_stay_in_memory_where_the_disk_takes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY_BYTES", 0)
+    monkeypatch.setenv("STEPSCOPE_CACHE", str(tmp_path))
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    kept = Spool()
+    kept.add(spooled([["{}"], ["x"]]).parts)
+
+    assert unpacked("args", kept.parts).collect()["args"].to_list() == ["{}", "x"]
