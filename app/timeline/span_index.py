@@ -2,8 +2,8 @@
 
 Spans are packed in blocks, and before each block stand the totals of the busy time of each kind of
 span. The totals at the two edges of a pixel, and of what is before each edge in its block, give its
-busy time per kind exactly, however many spans lie between: a picture costs a look into one block
-for each pixel edge.
+busy time per kind exactly, however many spans lie between: a picture costs the unpacking of each
+block that an edge falls into, once, and a few steps within it for each edge.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.timeline.spans.looked_into import LookedInto, Room
 from stepscope.app.timeline.spans.packed import Bytes, Ints
 from stepscope.app.timeline.spans.span_columns import PER_BLOCK, Columns
 from stepscope.app.timeline.spans.start_index import StartIndex
 
 Counts = npt.NDArray[np.uint32]
-EDGES_AT_ONCE = 8 << 10
-"""Edges of pixels that are looked up at once: each needs a block of spans."""
+EDGES_AT_ONCE, BLOCKS_AT_ONCE = 32 << 10, 8 << 10
+"""Edges of pixels that are looked up at once, and blocks of spans unpacked for them: what a
+processor has at hand holds them.
+"""
 SPANS_AT_ONCE = 1 << 20
-FEW = 1 << 31
-"""Below this, two numbers of 4 bytes are added and compared in 4 bytes."""
-EXACT = 1 << 48
-"""Below this, so many lengths as are in a block add up exactly as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,6 @@ class SpanIndex:
         self.kinds: Bytes = columns.kinds
         heads = -(-columns.offsets // PER_BLOCK)
         self._heads = StartIndex(self.starts.base, heads, columns.heads_before)
-        self._column = np.zeros(256, np.int64)
-        self._column[self.kinds] = np.arange(len(self.kinds))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -79,12 +76,12 @@ class SpanIndex:
     def visible(self, lane: int, t0: int, t1: int) -> tuple[int, int]:
         """Range of the lane's spans that touch [t0, t1); instants at t0 are in it."""
         found = self._found(np.array([lane]), np.array([[t0, t1]]))
-        low, high = found.began.tolist()
-        return low - bool(found.cut[0]), max(low, high)
+        low, high = found.began[0].tolist()
+        return low - bool(found.cut[0, 0]), max(low, high)
 
     def began_by(self, lanes: Ints, times: Ints) -> Ints:
         """Of each lane, how many spans from the section's first on had begun at its time."""
-        return self._found(lanes, times[:, None] + 1).began
+        return self._found(lanes, times[:, None] + 1).began[:, 0]
 
     def ended_by(self, lanes: Ints, ts_ns: int) -> Ints:
         """Of each lane, how many spans from the section's first on had ended at a time."""
@@ -106,22 +103,22 @@ class SpanIndex:
         made = Pixels(
             np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), np.zeros(shape, np.uint32)
         )
-        at_once = max(1, EDGES_AT_ONCE // len(edges))
-        for first in range(0, len(lanes), at_once):
-            rows = slice(first, first + at_once)
-            self._paint(made, rows, lanes[rows], edges, hidden)
+        room = Room()
+        for rows in self._parts(lanes, edges):
+            found = self._found(lanes[rows], edges[None], room)
+            self._paint(made, rows, found, edges, hidden)
         return made
 
     def _paint(
-        self, made: Pixels, rows: slice, lanes: Ints, edges: Ints, hidden: Collection[int]
+        self, made: Pixels, rows: slice, found: LookedInto, edges: Ints, hidden: Collection[int]
     ) -> None:
-        found = self._found(lanes, np.broadcast_to(edges, (len(lanes), len(edges))))
-        began, cut = (each.reshape(len(lanes), -1) for each in (found.began, found.cut))
-        busy, most = np.zeros((2, len(lanes), len(edges) - 1), np.int64)
-        state = made.state[rows]
-        for kind, amount in self._amounts(found, len(lanes)):
+        began, cut, state = found.began, found.cut, made.state[rows]
+        # What a pixel is busy is less than its extent, which `totals` hold.
+        dtype = self.columns.totals.dtype
+        busy, most = np.zeros((2, *state.shape), dtype)
+        for kind, amount in self._amounts(found):
             if kind not in hidden:
-                state[amount > most] = kind
+                np.copyto(state, kind, where=amount > most)
                 np.maximum(most, amount, out=most)
                 busy += amount
         count = np.diff(began).astype(np.uint32) + (cut[:, :-1] > 0)
@@ -148,68 +145,34 @@ class SpanIndex:
     def busy(self, lanes: Ints, edges: Ints) -> dict[int, Ints]:
         """Busy time in ns of each kind in each pixel, summed over the lanes."""
         summed: dict[int, Ints] = {}
-        at_once = max(1, EDGES_AT_ONCE // len(edges))
-        for first in range(0, len(lanes), at_once):
-            some = lanes[first : first + at_once]
-            found = self._found(some, np.broadcast_to(edges, (len(some), len(edges))))
-            for kind, amount in self._amounts(found, len(some)):
-                summed[kind] = summed.get(kind, np.int64(0)) + amount.sum(axis=0)
+        room = Room()
+        for rows in self._parts(lanes, edges):
+            for kind, amount in self._amounts(self._found(lanes[rows], edges[None], room)):
+                summed[kind] = summed.get(kind, np.int64(0)) + amount.sum(axis=0, dtype=np.int64)
         return summed
 
-    def _found(self, lanes: Ints, times: Ints) -> _Found:
+    def _parts(self, lanes: Ints, edges: Ints) -> Iterator[slice]:
+        """Lanes to look up at once: as many as need few edges, and few blocks of spans."""
+        ends = self._heads.num_before(lanes, edges[None, [0, -1]])
+        num_blocks = np.minimum(np.diff(ends) + 1, len(edges)).sum()
+        by_blocks = BLOCKS_AT_ONCE * len(lanes) // max(1, int(num_blocks))
+        at_once = max(1, min(EDGES_AT_ONCE // len(edges), by_blocks))
+        for first in range(0, len(lanes), at_once):
+            yield slice(first, first + at_once)
+
+    def _found(self, lanes: Ints, times: Ints, room: Room | None = None) -> LookedInto:
         """Look up times [lanes, any]: in which block of spans each falls, and behind which span."""
-        if not len(self.starts):
-            none = np.zeros(times.size, np.int64)
-            nothing = np.zeros((0, PER_BLOCK), np.int64)
-            return _Found(none, none, none, nothing, nothing > 0)
-        lane_first, lane_last = (
-            np.repeat(self.offsets.take(each), times.shape[1]) for each in (lanes, lanes + 1)
-        )
-        heads = self._heads.num_before(lanes, times).ravel()
-        block = np.maximum(heads - 1, lane_first // PER_BLOCK)
+        first, last = self.offsets.take(lanes), self.offsets.take(lanes + 1)
+        block = self._heads.num_before(lanes, times)
+        block -= 1
+        np.maximum(block, first[:, None] // PER_BLOCK, out=block)
         np.minimum(block, len(self.starts.base) - 1, out=block)
-        times, place = times.reshape(-1), block * PER_BLOCK
-        above, base = self.starts.above(block), self.starts.base.take(block)
-        is_before = above < _within(times - base, above.dtype)[:, None]
-        is_crossing = (place < lane_first) | (place + PER_BLOCK > lane_last)
-        if is_crossing.any():
-            own = _Own(is_crossing, place, lane_first, lane_last)
-            is_before[is_crossing] = own.before(self.starts.blocks(block[is_crossing]), times)
-        num = np.bitwise_count(is_before.view(np.uint64))
-        began = np.maximum(place, lane_first) + num[:, 0] + num[:, 1]
-        if is_crossing.any():
-            # What is of lanes before, and stands in the same block, is before as well.
-            is_before[is_crossing] |= own.of_others_before()
-        lengths = self._lengths(block)
-        last = np.arange(0, place.size * PER_BLOCK, PER_BLOCK) + (began - 1) % PER_BLOCK
-        over = base + above.reshape(-1).take(last).astype(np.int64) - times
-        over += lengths.reshape(-1).take(last).astype(np.int64)
-        cut = np.where((began > lane_first) & (over > 0), over, 0)
-        return _Found(block, began, cut, lengths, is_before)
+        return LookedInto(self.columns, block, first, last, times, room or Room())
 
-    def _lengths(self, block: Ints) -> npt.NDArray[Any]:
-        """The lengths of the spans of blocks, in few bytes where these hold them."""
-        above, base = self.lengths.above(block), self.lengths.base.take(block)
-        if above.dtype == np.uint32 and int(base.max(initial=0)) < FEW:
-            above += base.astype(np.uint32)[:, None]
-            return above
-        lengths: Ints = above.astype(np.int64) + base[:, None]
-        return lengths
-
-    def _amounts(self, found: _Found, num_lanes: int) -> Iterator[tuple[int, Ints]]:
-        """Per kind, its busy time in each pixel."""
-        if not len(found.lengths):
-            return
-        took = found.lengths * found.is_before
-        states = self.columns.state.reshape(-1, PER_BLOCK).take(found.block, axis=0)
-        within = _by_kind(took, states, self.kinds)
-        each, last = np.arange(len(states)), (found.began - 1) % PER_BLOCK
-        within[each, self._column.take(states[each, last])] -= found.cut
-        until_edge = self.columns.totals.take(found.block, axis=0)
-        until_edge += within.astype(until_edge.dtype)
-        by_lane = until_edge.reshape(num_lanes, -1, len(self.kinds))
-        for column, kind in enumerate(self.kinds.tolist()):
-            yield kind, np.diff(by_lane[..., column]).astype(np.int64)
+    def _amounts(self, found: LookedInto) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        """Per kind, its busy time in each pixel, of the type of `totals`."""
+        for kind, until_edge in zip(self.kinds.tolist(), found.until(self.kinds), strict=True):
+            yield kind, np.diff(until_edge)
 
     def _show_instants(
         self, state: Bytes, alone: npt.NDArray[np.bool_], began: Ints, hidden: Collection[int]
@@ -217,61 +180,6 @@ class SpanIndex:
         """Where nothing takes time, show the last that began."""
         last = self.state[began[:, 1:][alone] - 1]
         state[alone] = np.where(np.isin(last, list(hidden)), 0, last)
-
-
-class _Found(NamedTuple):
-    """Of each time the block, how many spans had begun before it, and how long the last goes on.
-
-    `lengths` and `is_before` [times, PER_BLOCK] are those of the spans of the block.
-    """
-
-    block: Ints
-    began: Ints
-    cut: Ints
-    lengths: npt.NDArray[Any]
-    is_before: npt.NDArray[np.bool_]
-
-
-class _Own:
-    """What is of their own lane in blocks that hold spans of several."""
-
-    def __init__(self, which: npt.NDArray[np.bool_], place: Ints, first: Ints, last: Ints) -> None:
-        self._which, self._first, self._last = which, first[which, None], last[which, None]
-        self._places = place[which, None] + np.arange(PER_BLOCK)
-
-    def before(self, starts: Ints, times: Ints) -> npt.NDArray[np.bool_]:
-        """Which spans of the lane begin before the times."""
-        own = (self._places >= self._first) & (self._places < self._last)
-        found: npt.NDArray[np.bool_] = own & (starts < times[self._which, None])
-        return found
-
-    def of_others_before(self) -> npt.NDArray[np.bool_]:
-        """Which are of lanes before."""
-        found: npt.NDArray[np.bool_] = self._places < self._first
-        return found
-
-
-def _within(above: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Numbers to compare with those above a base: what is more than any of these is cut."""
-    most = FEW if dtype == np.uint32 else np.iinfo(np.int64).max
-    cut: npt.NDArray[Any] = above.clip(0, most).astype(dtype)
-    return cut
-
-
-def _by_kind(took: npt.NDArray[Any], states: Bytes, kinds: Bytes) -> Ints:
-    """[rows, kinds]: the sum of the times of each kind in each row."""
-    if took.dtype == np.uint32 or int(took.max(initial=0)) < EXACT:
-        low, high = int(kinds[0]), int(kinds[-1]) + 1
-        rows = np.arange(0, len(took) * (high - low), high - low)
-        column = states + (rows - low)[:, None]
-        size = len(took) * (high - low)
-        # Spans behind the last one of all have no state, and take no time.
-        summed = np.bincount(column.ravel().clip(0), took.ravel().astype(np.float64), size)
-        return summed.astype(np.int64).reshape(len(took), -1)[:, kinds.astype(np.int64) - low]
-    found = np.zeros((len(took), len(kinds)), np.int64)
-    for column_, kind in enumerate(kinds):
-        np.sum(np.where(states == kind, took, 0), axis=1, out=found[:, column_])
-    return found
 
 
 @dataclass(frozen=True, slots=True)

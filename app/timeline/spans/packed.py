@@ -85,16 +85,19 @@ class Packed:
         width = self.first.take(block + 1) - first
         most = int(width.max(initial=0))
         dtype: Any = np.uint32 if most <= FEW_BYTES else np.uint64
-        found: npt.NDArray[Any] = np.zeros((len(block), self.per_block), dtype)
+        found: npt.NDArray[Any] | None = None
         for byte in range(most):
             has = width > byte
-            if has.all():
-                row = self.rows.take(first + byte, axis=0).astype(dtype)
-                found |= row << dtype(8 * byte) if byte else row
-            else:
-                row = self.rows.take(first[has] + byte, axis=0).astype(dtype)
-                found[has] |= row << dtype(8 * byte)
-        return found
+            which = slice(None) if has.all() else has
+            row = self.rows.take(first[which] + byte, axis=0).astype(dtype)
+            row <<= dtype(8 * byte)
+            if found is None and len(row) == len(block):
+                found = row
+                continue
+            if found is None:
+                found = np.zeros((len(block), self.per_block), dtype)
+            found[which] |= row
+        return np.zeros((len(block), self.per_block), dtype) if found is None else found
 
     def _range(self, places: range) -> Ints:
         if not places:
@@ -110,7 +113,8 @@ def packed_parts(
 ) -> Iterator[tuple[Ints, Bytes, Bytes]]:
     """Pack numbers, some blocks at a time: their base, how many bytes wide each is, their rows.
 
-    The base is the first number of a block, or its least. The last block is filled with its last.
+    The base is the first number of a block, or its least, or 0 where that takes as few bytes. The
+    last block is filled with its last.
     """
     for begin in range(0, len(numbers), per_block * AT_ONCE):
         some = numbers[begin : begin + per_block * AT_ONCE]
@@ -118,12 +122,26 @@ def packed_parts(
             some = np.concatenate((some, np.repeat(some[-1:], short)))
         by_block = np.ascontiguousarray(some, np.int64).reshape(-1, per_block)
         base = by_block.min(axis=1) if from_least else by_block[:, 0].copy()
+        if from_least:
+            base[_is_as_wide_above_zero(base, by_block.max(axis=1))] = 0
         above = (by_block - base[:, None]).view(np.uint64)
-        most = above.max(axis=1)
-        width = np.zeros(len(most), np.uint8)
-        for byte in range(8):
-            width += most >= np.uint64(1 << (8 * byte))
+        width = _width(above.max(axis=1))
         yield base, width, _rows(above, width)
+
+
+def _is_as_wide_above_zero(least: Ints, most: Ints) -> npt.NDArray[np.bool_]:
+    """Which blocks need no base: nothing is to be added then when they are unpacked."""
+    spread = (most - least).view(np.uint64)
+    is_as_wide: npt.NDArray[np.bool_] = _width(most.view(np.uint64)) == _width(spread)
+    return (least >= 0) & is_as_wide
+
+
+def _width(most: npt.NDArray[np.uint64]) -> Bytes:
+    """How many bytes numbers need."""
+    width = np.zeros(len(most), np.uint8)
+    for byte in range(8):
+        width += most >= np.uint64(1 << (8 * byte))
+    return width
 
 
 def _rows(above: npt.NDArray[np.uint64], width: Bytes) -> Bytes:

@@ -59,3 +59,13 @@ def test_numbers_that_are_close_together_take_a_byte_each() -> None:
 def test_a_number_that_is_not_there_is_an_error(wrong: int) -> None:
     with pytest.raises(IndexError):
         packed([1, 2, 3], 16, from_least=True)[wrong]
+
+
+def test_blocks_that_are_as_wide_above_zero_have_no_base() -> None:
+    numbers = [200, *range(1_000, 1_015), *range(1_000, 1_016)]
+
+    held = packed(numbers, 16, from_least=True)
+
+    assert held.base.tolist() == [0, 1_000]
+    assert held.rows.nbytes == 16 * 2 + 16
+    assert held[:].tolist() == numbers
