@@ -13,7 +13,6 @@ FINDING_COLUMNS: dict[str, pl.DataType] = {
     "rank": pl.Int32(), "step": pl.Int64(), "ts_ns": pl.Int64(), "code": pl.String(),
     "severity": pl.String(), "name": pl.String(), "request": pl.String(), "task": pl.Int64(),
     "core": pl.Int64(), "group": pl.Int64(), "message": pl.String(), "count": pl.Int64(),
-    "end_ns": pl.Int64(), "fix": pl.String(),
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from textual.widgets import ContentSwitcher, Static
 
 from stepscope.app.paired.pair import Pair, pair_of
 from stepscope.app.paired.standing import ALONE, Standing
+from stepscope.app.present.tab import Tab
 from stepscope.app.timeline.keymap import PAIRED
 from stepscope.app.tui import paired_pages
 from stepscope.app.tui.actions import everywhere, of_keymap
@@ -64,7 +65,6 @@ class Relation(Bar):
 class BothApp(StepscopeApp):
     """Goes where it is asked to go, in both traces at a time."""
 
-    TABS = paired_pages.PAGES
     CSS = """
     BothMinimap, .-low BothMinimap { height: 3; }
     BothAxis { height: 2; }
@@ -95,20 +95,24 @@ class BothApp(StepscopeApp):
         self.standing: Standing | None = None
         own = of_keymap(PAIRED, lambda action: action)
         self.shared = (
-            *own, *(each for each in everywhere(self.TABS) if each.name not in OF_ONE),
+            *own, *(each for each in everywhere(self.tabs) if each.name not in OF_ONE),
         )  # fmt: skip
         for each in own:
             self.bind(each.keys, each.name, description=each.help)
 
+    def pages(self) -> tuple[Tab, ...]:
+        """Those that two traces have."""
+        return paired_pages.PAGES
+
     def compose(self) -> ComposeResult:
         """The same parts as of one trace, with pages of two."""
         yield TopBar(id="top")
-        yield Tabs(self.TABS, id="tabs")
+        yield Tabs(self.tabs, id="tabs")
         yield LiveStrip(None, None, id="live")
         yield Relation(id="relation")
         with ContentSwitcher(id="pages", initial="opening"):
             yield Opening(self.trace, id="opening")
-            for tab in self.TABS:
+            for tab in self.tabs:
                 yield PAGE_TYPES[tab.name](id=tab.name)
         too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"
         yield Static(too_small, id="too-small", markup=False)

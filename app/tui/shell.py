@@ -10,6 +10,7 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.live.carried_over import carried
 from stepscope.app.live.follower import Follower
+from stepscope.app.present.tab import Tab
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
@@ -39,7 +40,6 @@ class Shell(LiveApp):
     TITLE = "stepscope"
     CSS_PATH = "stepscope.tcss"
     ENABLE_COMMAND_PALETTE = False
-    TABS = pages.PAGES
     # Textual declares these as lists of the instance, not of the class.
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (LEAST_WIDTH, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's lists
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (LEAST_HEIGHT, "-low"), (HIGH, "-high")]  # noqa: RUF012 - Textual's lists
@@ -61,13 +61,17 @@ class Shell(LiveApp):
         self.trace = trace
         self.result = result
         self.opened: Opened | None = None
-        self.tabs = self.TABS
+        self.tabs = self.pages()
         self.shared = everywhere(self.tabs)
         self.first_page = page or self.tabs[0].name
         for each in bindings(self.shared):
             self.bind(each.key, each.action, description=each.description)
         self.register_theme(theme.STEPSCOPE)
         self.theme = theme.STEPSCOPE.name
+
+    def pages(self) -> tuple[Tab, ...]:
+        """The pages that there are."""
+        return pages.PAGES
 
     def compose(self) -> ComposeResult:
         """Lay out what every page shares, and the pages."""

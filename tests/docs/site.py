@@ -44,6 +44,7 @@ START = (
     "attach-vllm",
     "attach",
     "follow",
+    "compare",
     "recorder",
     "replay",
     "ci",

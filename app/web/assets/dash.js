@@ -13,13 +13,23 @@ const clientside = () => /** @type {any} */ (globalThis).dash_clientside;
 export const setProps = (id, props) => clientside().set_props(id, props);
 
 /**
+ * Do something on the page, as soon as it is there: Dash may be about to make it, or to make it anew.
+ * @param {(given: any) => void} act
+ * @param {any} given
+ */
+function onPage(act, given) {
+  if (document.getElementById("page")) act(given);
+  else requestAnimationFrame(() => onPage(act, given));
+}
+
+/**
  * Give functions to the callbacks that are answered in the browser, and let Dash begin.
  * @param {Record<string, (given: any) => void>} functions
  */
 export function start(functions) {
   const own = clientside();
   own.stepscope = Object.fromEntries(
-    Object.entries(functions).map(([name, act]) => [name, (given) => { act(given); return own.no_update; }]),
+    Object.entries(functions).map(([name, act]) => [name, (given) => { onPage(act, given); return own.no_update; }]),
   );
   return new (/** @type {any} */ (globalThis).DashRenderer)();
 }
