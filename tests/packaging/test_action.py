@@ -20,6 +20,7 @@ from pre_commit.clientlib import load_manifest
 from stepscope.app.check_config import load_config
 from stepscope.app.cli.commands.check import check
 from stepscope.app.cli.commands.diff import diff
+from stepscope.app.cli.commands.summary import summary
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
@@ -236,7 +237,7 @@ def test_every_input_and_option_is_described() -> None:
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 
     assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
-    commands = (*check.params, *diff.params)
+    commands = (*check.params, *diff.params, *summary.params)
     options = {option for parameter in commands for option in parameter.opts}
     of_others = {"--record", "--stepscope-record", "--body-file"}
     named = set(re.findall(r"--[a-z][a-z-]+", text)) - of_others

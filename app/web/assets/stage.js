@@ -367,7 +367,12 @@ function mark(ends, heights) {
 function draw() {
   if (frame || !known) return;
   busy.begin("frame");
-  frame = requestAnimationFrame(() => { frame = 0; paint(); busy.end("frame"); });
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    if (!document.getElementById("stage")) return draw(); // Dash makes the page anew
+    paint();
+    busy.end("frame");
+  });
 }
 
 function paint() {
