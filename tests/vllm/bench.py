@@ -76,18 +76,12 @@ LOADS = (
 class Driven:
     """An engine and its requests; `came` counts them."""
 
-    def __init__(self, model: Path, load: Load) -> None:
-        from vllm import LLM
-
-        settings = {
-            **ENGINE, "model": str(model), "max_model_len": 4096, "num_gpu_blocks_override": 45_000,
-            "max_num_seqs": load.num_running + load.room, "max_num_batched_tokens": 2048,
-            "disable_log_stats": True,
-        }  # fmt: skip
-        self.engine: Any = LLM(**settings).llm_engine
-        self.load, self.came, self._num_steps, self._first_of_block = load, 0, 0, 0
+    def __init__(self, engine: Any, load: Load, now: Callable[[], float]) -> None:
+        self.engine, self.load, self._now = engine, load, now
+        self.came, self._num_steps, self._first_of_block = 0, 0, 0
+        self.scheduler = engine.engine_core.engine_core.scheduler
         self.fill()
-        self.ours = Ours(self.engine.engine_core.engine_core.scheduler)
+        self.ours = Ours(self.scheduler)
 
     def fill(self) -> None:
         """Have those come that run all the time."""
@@ -139,13 +133,12 @@ class Driven:
         """Blocks without our functions and with them: one, two and one, as steps become longer
         with what has been computed.
         """
-        now = time.process_time
         without: list[float] = []
         ours: list[float] = []
         for has_ours in (False, True, True, False):
             self.ours.put_on() if has_ours else self.ours.take_off()
             taken = ours if has_ours else without
-            taken += self.block(now)
+            taken += self.block(self._now)
             self.wind_down()
         self.ours.put_on()
         return without, ours
@@ -155,9 +148,16 @@ class Driven:
         while self.engine.has_unfinished_requests():
             self.engine.step()
 
-    def end(self) -> None:
-        self.clear()
-        self.engine.engine_core.shutdown()
+
+def _engine(model: Path, load: Load) -> Any:
+    from vllm import LLM
+
+    settings = {
+        **ENGINE, "model": str(model), "max_model_len": 4096, "num_gpu_blocks_override": 45_000,
+        "max_num_seqs": load.num_running + load.room, "max_num_batched_tokens": 2048,
+        "disable_log_stats": True,
+    }  # fmt: skip
+    return LLM(**settings).llm_engine
 
 
 def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
@@ -167,7 +167,7 @@ def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
     timed = Timed()
     if is_timed:
         timed.install()
-    driven = Driven(model, load)
+    driven = Driven(_engine(model, load), load, time.process_time)
     told: list[Any] = []
     rss = _rss()
     until = time.perf_counter() + seconds
@@ -182,7 +182,8 @@ def drive(model: Path, load: Load, seconds: float, *, is_timed: bool) -> None:
         else:
             told.append(driven.in_turn())
     grown = _rss() - rss
-    driven.end()
+    driven.clear()
+    driven.engine.engine_core.shutdown()
     answers.write(json.dumps({"blocks": told, "grown": grown}))
     answers.flush()
 
@@ -224,13 +225,8 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
     )
     told = _driven(model, traces / "in turn", number, seconds)
     groups, num_steps = told["blocks"], LOADS[number].num_steps
-    share, low, high = _share(groups, num_steps), *_resampled(groups, num_steps)
-    step = _typical([theirs for theirs, _ in groups], num_steps) / num_steps
-    yield (
-        f"with against without, {share:+.2%} ({low:+.2%} to {high:+.2%}, {len(groups)} "
-        f"groups of four blocks) of a step of {step * 1e6:,.0f} us of CPU time; at most "
-        f"{LOADS[number].limit:.0%} is asked for"
-    )
+    limit = LOADS[number].limit
+    yield f"{compared(groups, num_steps)} of CPU time; at most {limit:.0%} is asked for"
     num_steps, num_bytes = _recorded(traces / "timed")
     yield (
         f"{num_bytes / max(num_steps, 1):,.0f} bytes a step ({num_steps:,} steps); the process "
@@ -240,6 +236,16 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
 
 Group = tuple[list[float], list[float]]
 """Seconds of the steps of two blocks without our functions, and of two with them."""
+
+
+def compared(groups: Sequence[Group], num_steps: int) -> str:
+    """Say how much longer steps are with our functions, and how long they are without."""
+    share, low, high = _share(groups, num_steps), *_resampled(groups, num_steps)
+    step = _typical([theirs for theirs, _ in groups], num_steps) / num_steps
+    return (
+        f"with against without, {share:+.2%} ({low:+.2%} to {high:+.2%}, {len(groups)} "
+        f"groups of four blocks) of a step of {step * 1e6:,.0f} us"
+    )
 
 
 def _share(groups: Sequence[Group], num_steps: int) -> float:

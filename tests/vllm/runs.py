@@ -1,7 +1,13 @@
-"""Starts engines of vLLM with the recorder and the witness in them, and finds what they left."""
+"""Starts engines of vLLM with the recorder and the witness in them, and finds what they left.
+
+Where there is a GPU, they run on it: `python -m tests.vllm.runs FOLDER` records the situations of
+one process there, with CUDA graphs if `--graphs` says so, and `STEPSCOPE_VLLM_RUNS=FOLDER` lets the
+tests judge them, on another machine too.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -16,7 +22,7 @@ from typing import Any
 
 from stepscope.ingest.trace import Trace
 from tests.vllm.running.driver import ADAPTERS
-from tests.vllm.tiny_llama import make_adapter
+from tests.vllm.tiny_llama import make, make_adapter
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE: dict[str, Any] = {
@@ -31,6 +37,8 @@ ENGINE: dict[str, Any] = {
     "disable_log_stats": False,
     "gpu_memory_utilization": 0.02,
 }
+ON_GPU: dict[str, Any] = {"dtype": "bfloat16", "gpu_memory_utilization": 0.1}
+"""What is otherwise on a GPU, whose attention kernels know no float32."""
 Row = dict[str, Any]
 
 
@@ -82,6 +90,17 @@ class Situation:
     at_once: bool = False
     is_async: bool = False
     profile: bool = True
+
+
+def engine_settings() -> Row:
+    """Arguments of `LLM` for the machine at hand."""
+    return {**ENGINE, **(ON_GPU if _has_gpu() else {})}
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def trace_folders(parent: Path) -> list[Path]:
@@ -142,7 +161,7 @@ def run_all(situations: Sequence[Situation], model: Path, folder: Path) -> dict[
 def _written(situation: Situation, model: Path, folder: Path) -> Path:
     for name in ("truth", "traces"):
         (folder / name).mkdir(parents=True)
-    engine = {**ENGINE, "model": str(model), "async_scheduling": situation.is_async}
+    engine = {**engine_settings(), "model": str(model), "async_scheduling": situation.is_async}
     if situation.profile:
         engine["profiler_config"] = profiler(folder)
     spec = {
@@ -162,3 +181,22 @@ def profiler(folder: Path) -> Row:
         "torch_profiler_dir": str(folder / "profile"),
         "torch_profiler_with_stack": False,
     }
+
+
+def main() -> None:
+    """Record the situations of one process in a folder."""
+    from tests.vllm.situations import IN_PROCESS
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--graphs", action="store_true", help="run what they cover as CUDA graphs")
+    asked = parser.parse_args()
+    situations = [each() for each in IN_PROCESS]
+    for each in situations if asked.graphs else ():
+        graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
+        each.engine |= {"enforce_eager": False, "compilation_config": graphs}
+    run_all(situations, make(asked.folder / "model"), asked.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 SIZES = {
@@ -27,6 +28,19 @@ def make(folder: Path, *, num_experts: int = 0) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     _write_model(folder, num_experts)
+    _write_tokenizer(folder)
+    return folder
+
+
+def make_shape(folder: Path, sizes: Mapping[str, int]) -> Path:
+    """Write a model's configuration and its tokenizer, and no weights."""
+    from transformers import LlamaConfig
+
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {**SIZES, **sizes, "max_position_embeddings": 4096, "dtype": "bfloat16"}
+    LlamaConfig(
+        **known, architectures=["LlamaForCausalLM"], bos_token_id=1, eos_token_id=2
+    ).save_pretrained(folder)
     _write_tokenizer(folder)
     return folder
 

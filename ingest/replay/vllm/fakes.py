@@ -21,11 +21,17 @@ class FakeModel:
 
 
 class FakeGrammar:
-    """A compiled grammar: it takes every token but of those requests that are said to end in it."""
+    """A compiled grammar: it takes every token but of those requests that are said to end in it.
 
-    def accept_tokens(self, *_: Any) -> bool:
-        """Take the tokens."""
-        return True
+    `rejected` names these. Some versions ask the manager of grammars, others the grammar itself.
+    """
+
+    def __init__(self, rejected: set[str]) -> None:
+        self._rejected = rejected
+
+    def accept_tokens(self, request: str, _tokens: list[int]) -> bool:
+        """Refuse the tokens of a request whose grammar refused them when it was recorded."""
+        return request not in self._rejected
 
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         """Leave drafts as they are: those that were dropped were never recorded."""
@@ -73,6 +79,10 @@ class FakeGrammars:
     def should_advance(self, request: Any) -> bool:
         """Older schedulers ask whether the grammar is to be advanced."""
         return bool(request.use_structured_output)
+
+    def trim_reasoning_for_advance(self, _request: Any, tokens: list[int]) -> list[int]:
+        """Nobody reasons here: all tokens are the grammar's."""
+        return tokens
 
     def grammar_bitmask(self, *_: Any) -> None:
         """No token is sampled here, so none is masked."""

@@ -21,6 +21,7 @@ class VllmScheduler:
     """The scheduler of the installed vLLM; see `Scheduler` in `scheduler_calls.py`."""
 
     def __init__(self, config: Json) -> None:
+        _let_vllm_take(FakeGrammar)
         self._grammars = FakeGrammars()
         self.scheduler, self.unknown = build(config, self._grammars)
         self.is_async = bool(config.get("async_scheduling"))
@@ -56,7 +57,7 @@ class VllmScheduler:
     def ready(self, request: str) -> None:
         """Its grammar is compiled."""
         if (found := self.scheduler.requests.get(request)) is not None:
-            found.structured_output_request.grammar = FakeGrammar()
+            found.structured_output_request.grammar = FakeGrammar(self._grammars.rejected)
 
     def schedule(self, *, is_throttled: bool) -> Formed:
         """Form the next batch."""
@@ -74,12 +75,12 @@ class VllmScheduler:
 
     def update(self, formed: Formed, tokens: Mapping[str, int], ends: Mapping[str, str]) -> None:
         """Give the scheduler so many tokens for each request of the batch."""
-        self._grammars.rejected = {each for each, how in ends.items() if how == ERROR}
+        self._grammars.rejected.update(each for each, how in ends.items() if how == ERROR)
         sampled = [
             _sampled(tokens.get(row.request, 0), ends.get(row.request)) for row in formed.rows
         ]
         self.scheduler.update_from_output(formed.handle, _model_output(formed.rows, sampled))
-        self._grammars.rejected = set()
+        self._grammars.rejected.clear()
         for request, how in ends.items():
             if request in self.scheduler.requests:
                 self._finish(request, how)
@@ -143,6 +144,13 @@ class VllmScheduler:
 def _taken(kind: Any, **given: Any) -> Json:
     takes = inspect.signature(kind.__init__).parameters
     return {name: value for name, value in given.items() if name in takes}
+
+
+def _let_vllm_take(grammar: type) -> None:
+    """Have `grammar` count as one of vLLM's own: schedulers of 0.24 to 0.26 ask for the class."""
+    from vllm.v1.structured_output.backend_types import StructuredOutputGrammar
+
+    StructuredOutputGrammar.register(grammar)
 
 
 def _waits_for_grammar() -> Any:

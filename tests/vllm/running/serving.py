@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.vllm.runs import ENGINE, ROOT, Run, environment, profiler
+from tests.vllm.runs import ROOT, Run, engine_settings, environment, profiler
 
 Row = dict[str, Any]
 START_S, STOP_S = 400, 120
@@ -91,7 +91,7 @@ def serving(
     port = _free_port()
     command = [
         *prefix, sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(model),
-        "--port", str(port), "--enforce-eager", *_flags({**ENGINE, **engine}),
+        "--port", str(port), "--enforce-eager", *_flags({**engine_settings(), **engine}),
         "--async-scheduling" if is_async else "--no-async-scheduling", *arguments,
     ]  # fmt: skip
     if profile:

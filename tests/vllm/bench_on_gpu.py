@@ -1,0 +1,124 @@
+"""What recording costs a vLLM on a GPU: `python -m tests.vllm.bench_on_gpu`, where it is installed.
+
+The loads are those of `bench`, each driven in one process with our functions and without them in
+turn. A model has the shape of one that people serve, random weights and a vocabulary of 512 words,
+which makes its steps a little shorter than theirs. What it decodes runs as CUDA graphs. A step is
+measured by the wall's clock: while the engine waits for its GPU, nothing else runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.vllm.bench import LOADS, Driven, Group, Load, compared
+from tests.vllm.bench_hooks import Timed
+from tests.vllm.tiny_llama import make_shape
+
+SHAPES = {
+    "1b": {
+        "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+    },
+    "8b": {
+        "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    },
+}  # fmt: skip
+"""Of Llama 3.2 1B and Llama 3.1 8B, by their published `config.json`."""
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+}  # fmt: skip
+
+
+def main() -> None:
+    """Print two lines for each load."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shape", choices=SHAPES, default="8b")
+    parser.add_argument("--seconds", type=float, default=20, help="of each load, in turn")
+    parser.add_argument("--sync", action="store_true", help="no asynchronous scheduling")
+    parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.model:
+        _drive(asked.model, asked.seconds, is_async=not asked.sync)
+        return
+    os.environ.update(ENVIRONMENT)
+    with tempfile.TemporaryDirectory() as name:
+        model = make_shape(Path(name) / "model", SHAPES[asked.shape])
+        for seconds in (asked.seconds, -asked.seconds / 4):
+            command = [sys.executable, "-m", "tests.vllm.bench_on_gpu", "--model", str(model)]
+            command += ["--seconds", str(seconds), *(["--sync"] if asked.sync else [])]
+            subprocess.run(
+                command, check=True, env={**os.environ, "STEPSCOPE_TRACE": f"{name}/traces"}
+            )
+
+
+def _drive(model: Path, seconds: float, *, is_async: bool) -> None:
+    """Run all loads on one engine, which takes as long to start as a load takes to measure.
+
+    With negative `seconds` our own functions are timed.
+    """
+    from vllm import LLM
+
+    timed = Timed()
+    if seconds < 0:
+        timed.install()
+    room = max(load.num_running + load.room for load in LOADS)
+    engine: Any = LLM(
+        model=str(model), load_format="dummy", dtype="bfloat16", max_model_len=4096,
+        max_num_seqs=room, max_num_batched_tokens=2048, disable_log_stats=True,
+        async_scheduling=is_async, enable_prefix_caching=False, gpu_memory_utilization=0.9,
+        compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"},
+    ).llm_engine  # fmt: skip
+    for load in LOADS:
+        _let_run(engine, load.num_running + load.room)
+        driven = Driven(engine, load, time.perf_counter)
+        if seconds < 0:
+            told = _own(driven, timed, -seconds)
+        else:
+            groups: list[Group] = []
+            until = time.perf_counter() + seconds
+            while time.perf_counter() < until:
+                driven.refill()
+                groups.append(driven.in_turn())
+            told = compared(groups, load.num_steps)
+        driven.clear()
+        sys.stdout.write(f"{load.name}: {told}; at most {load.limit:.0%} is asked for\n")
+        sys.stdout.flush()
+    engine.engine_core.shutdown()
+
+
+def _let_run(engine: Any, most: int) -> None:
+    """Have its scheduler run at most so many; newer versions hold it in two places."""
+    scheduler = engine.engine_core.engine_core.scheduler
+    scheduler.max_num_running_reqs = scheduler.max_num_active_reqs = most
+
+
+def _own(driven: Driven, timed: Timed, seconds: float) -> str:
+    load: Load = driven.load
+    both = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        driven.refill()
+        timed.ns, timed.is_on = 0, True
+        took = sum(driven.block(time.perf_counter))
+        timed.is_on = False
+        driven.wind_down()
+        both.append((timed.ns / 1e9 / load.num_steps, took / load.num_steps))
+    ours, step = median(ours for ours, _ in both), median(step for _, step in both)
+    return (
+        f"our own functions take {ours * 1e6:,.1f} us of a step, {ours / step:.2%} of its "
+        f"{step * 1e6:,.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
