@@ -198,14 +198,19 @@ def _with_recorded_steps(rows: pl.LazyFrame, pairings: Mapping[int, Pairing]) ->
 
 
 def _with_gpu(run: Trace, executed: pl.DataFrame, pairings: Mapping[int, Pairing]) -> pl.LazyFrame:
-    """Recorded steps with what the profile says of the CPU and the GPU; what was recorded stays."""
+    """Recorded steps with what the profile says of the CPU and the GPU; what was recorded stays.
+
+    But of a batch that was formed while the one before ran a recorder knows only that it had begun
+    to run when that one ended: where its tag is before that, it began with its tag.
+    """
     tags = pl.concat(
-        pairing.steps.select(
-            pl.lit(rank, pl.Int32).alias("rank"), "step",
-            (pl.col("to_ns") - pl.col("runs_ns")).clip(lower_bound=0).alias("in_tag"),
-        )
+        pairing.steps.select(pl.lit(rank, pl.Int32).alias("rank"), "step", "from_ns", "to_ns")
         for rank, pairing in pairings.items()
-    )  # fmt: skip
+    )
+    is_ahead = pl.col("from_ns").is_between("formed_ns", "ts_ns")
+    begun = pl.when(is_ahead).then("from_ns").otherwise("ts_ns")
+    sooner = pl.col("ts_ns") - begun
+    in_tag = (pl.col("to_ns") - begun).clip(lower_bound=0)
     found = {name: pl.coalesce(name, f"{name}_found") for name in _GPU}
     names = run.steps.collect_schema().names()
     renamed = executed.rename({name: f"{name}_found" for name in _GPU})
@@ -213,6 +218,9 @@ def _with_gpu(run: Trace, executed: pl.DataFrame, pairings: Mapping[int, Pairing
     return (
         run.steps.join(renamed.lazy(), on=keys, how="left", maintain_order="left")
         .join(tags.lazy(), on=keys, how="left", maintain_order="left")
-        .with_columns(cpu_dur_ns=pl.coalesce("cpu_dur_ns", "in_tag"), **found)
+        .with_columns(
+            ts_ns=begun, dur_ns=pl.col("dur_ns") + sooner,
+            cpu_dur_ns=pl.coalesce("cpu_dur_ns", in_tag), **found,
+        )
         .select(names)
-    )
+    )  # fmt: skip

@@ -75,6 +75,12 @@ class Run:
         return dict(json.loads((self.folder / "metrics.json").read_text(encoding="utf-8")))
 
     @property
+    def is_eager(self) -> bool:
+        """Whether nothing of it ran as a CUDA graph."""
+        spec = json.loads((self.folder / "spec.json").read_text(encoding="utf-8"))
+        return bool(spec["engine"]["enforce_eager"])
+
+    @property
     def profiles(self) -> list[Path]:
         """The torch profiles that the engine wrote itself."""
         return sorted((self.folder / "profile").glob("*.json*"))
@@ -195,7 +201,9 @@ def main() -> None:
     for each in situations if asked.graphs else ():
         graphs = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
         each.engine |= {"enforce_eager": False, "compilation_config": graphs}
-    run_all(situations, make(asked.folder / "model"), asked.folder)
+    model = make(asked.folder / "model")
+    for each in situations:  # a process each: a second engine in one cannot capture graphs
+        run_all([each], model, asked.folder)
 
 
 if __name__ == "__main__":

@@ -67,3 +67,26 @@ def test_every_span_with_a_step_was_while_that_step_was(run: Run) -> None:
     begun = spans.filter(~pl.col("ts_ns").is_between("from_ns", pl.col("to_ns") + found.most_ns))
     assert len(spans) > 1_000
     assert begun.is_empty()
+
+
+def test_steps_that_ran_as_a_graph_are_those_in_which_the_profile_launched_one(run: Run) -> None:
+    (file,) = run.profiles
+    trace, _ = merge(run.trace, Trace.open(file))
+    graphs = trace.spans.filter(pl.col("name").cast(pl.String) == "cudaGraphLaunch")
+    full = trace.steps.filter(pl.col("executed_path").cast(pl.String) == "graph full")
+
+    launched = set(graphs.select("step").collect().to_series())
+    assert launched == set(full.select("step").collect().to_series())
+    assert bool(launched) != run.is_eager
+
+
+def test_what_a_step_had_the_gpu_do_lies_in_the_step(run: Run) -> None:
+    (file,) = run.profiles
+    trace, (found,) = merge(run.trace, Trace.open(file))
+    begun, ended = pl.col("gpu_ts_ns"), pl.col("gpu_ts_ns") + pl.col("gpu_dur_ns")
+    is_in = (begun >= pl.col("ts_ns")) & (ended <= pl.col("ts_ns") + pl.col("dur_ns"))
+    on_gpu = trace.steps.filter(pl.col("gpu_ts_ns").is_not_null()).select(is_in).collect()
+
+    assert len(on_gpu) == (found.num_steps if found.num_executed else 0)
+    assert on_gpu.to_series().all()
+    assert found.num_assigned == found.num_executed

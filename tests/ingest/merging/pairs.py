@@ -24,8 +24,12 @@ def recorded(
     rank: int = 0,
     first: int = 10,
     clock: ClockInfo | None = None,
+    ahead_ns: int | None = None,
 ) -> Trace:
-    """A recording of steps a millisecond apart, the first numbered `first`."""
+    """A recording of steps a millisecond apart, the first numbered `first`.
+
+    Each batch was formed `ahead_ns` before it is said to have begun to run.
+    """
     path = folder / name
     with Recorder(path, producer="vllm", rank=rank, clock=clock or ClockInfo("wall")) as recorder:
         for at, num in enumerate(tokens):
@@ -33,6 +37,7 @@ def recorded(
             recorder.steps(
                 step=first + at, ts_ns=ts_ns, dur_ns=LENGTH_NS, kind="prefill" if num else "idle",
                 num_prefill_tokens=num, num_decode_tokens=0, num_waiting=at, num_running=1,
+                formed_ns=None if ahead_ns is None else ts_ns - ahead_ns,
             )  # fmt: skip
     return Trace.open(path)
 

@@ -45,6 +45,19 @@ def test_inferred_steps_are_dropped_and_recorded_ones_stay_as_they_are(tmp_path:
     assert kept["inferred"].null_count() == len(kept)
 
 
+def test_a_batch_that_was_formed_ahead_began_to_run_with_its_tag(tmp_path: Path) -> None:
+    run = recorded(tmp_path, ahead_ns=500_000)
+    trace, (found,) = merge(run, profiled(tmp_path, late_us=-400.0))
+
+    columns = ("ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns")
+    begun = UNIX_NS + STEP_NS - 300_000
+    assert rows(trace, "steps", *columns)[1] == (
+        begun, LENGTH_NS + 300_000, 300_000, begun + 100_000
+    )  # fmt: skip
+    assert (found.num_steps, found.most_ns) == (5, 0)
+    assert rows(trace, "steps", "formed_ns") == rows(run, "steps", "formed_ns")
+
+
 def test_what_is_launched_behind_the_tag_is_of_its_step_as_well(tmp_path: Path) -> None:
     trace, _ = merge(recorded(tmp_path), profiled(tmp_path))
 

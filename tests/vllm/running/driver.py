@@ -119,7 +119,7 @@ def _lora(request: Row) -> Any:
 
 def _told(output: Any) -> Row:
     metrics = output.metrics
-    told = {name: getattr(metrics, name) for name in METRICS} if metrics is not None else {}
+    told = {name: getattr(metrics, name, None) for name in METRICS} if metrics else {}
     return {
         "id": output.request_id,
         "prompt": len(output.prompt_token_ids or ()),
