@@ -25,10 +25,7 @@ def refuse_existing(path: Path, *inputs: Path | None, force: bool) -> None:
     That is anything; with `force` only what the command reads itself, its `inputs`, and a folder
     that holds something else than a trace.
     """
-    if path.resolve() in (each.resolve() for each in inputs if each):
-        raise ConfigError(
-            "the output would overwrite an input", where=str(path), todo="choose another name"
-        )
+    _refuse_place(path, *inputs)
     if not path.exists():
         return
     if not force:
@@ -54,14 +51,22 @@ def refuse_existing_file(path: Path, *inputs: Path, force: bool) -> None:
 
     That is where anything is, and with `force` a folder or what the command reads itself.
     """
-    if path.resolve() in (each.resolve() for each in inputs):
-        raise ConfigError(
-            "the output would overwrite an input", where=str(path), todo="choose another name"
-        )
+    _refuse_place(path, *inputs)
     if path.is_dir():
         raise ConfigError("it is a folder", where=str(path), todo="name a file")
     if path.exists() and not force:
         raise ConfigError("it already exists", where=str(path), todo="name another, or add --force")
+
+
+def _refuse_place(path: Path, *inputs: Path | None) -> None:
+    """Raise ConfigError where an output would be an input, or a part of a trace."""
+    if path.resolve() in (each.resolve() for each in inputs if each):
+        raise ConfigError(
+            "the output would overwrite an input", where=str(path), todo="choose another name"
+        )
+    folder = path.resolve().parent
+    if folder.is_dir() and holds_trace(folder):
+        raise ConfigError("it lies in a trace", where=str(path), todo="choose another folder")
 
 
 def written_whole(path: Path, text: str | bytes) -> None:

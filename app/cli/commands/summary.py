@@ -110,7 +110,8 @@ def _write(table: pl.DataFrame, out: Path | None) -> None:
     else:
         table.write_ndjson(written)
     written_whole(out, written.getvalue())
-    click.echo(f"wrote {out}: {len(table):,} rows of {len(table.columns)} columns", err=True)
+    rows = "1 row" if len(table) == 1 else f"{len(table):,} rows"
+    click.echo(f"wrote {out}: {rows} of {len(table.columns)} columns", err=True)
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:

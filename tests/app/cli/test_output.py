@@ -53,6 +53,19 @@ def test_what_is_read_is_not_overwritten_even_with_force(
     assert stepscope("info", run).code == 0
 
 
+@pytest.mark.parametrize("command", ["convert", "summary", "report"])
+def test_nothing_is_written_into_a_trace(stepscope: Command, tmp_path: Path, command: str) -> None:
+    recorded(tmp_path)
+    run = tmp_path / "run.trace"
+    held = sorted(run.rglob("*"))
+    ending = {"convert": "json", "summary": "csv", "report": "html"}[command]
+
+    refused = stepscope(command, run, "-o", run / f"out.{ending}")
+
+    assert (refused.code, "it lies in a trace" in refused.err) == (2, True)
+    assert sorted(run.rglob("*")) == held
+
+
 @pytest.mark.parametrize("name", ["out.json", "out.pftrace", "out.trace"])
 def test_force_writes_over_what_was_converted_before(
     stepscope: Command, tmp_path: Path, name: str
