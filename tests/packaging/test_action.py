@@ -206,7 +206,7 @@ def documented(language: str) -> list[str]:
 
 
 def test_the_workflow_that_is_described_gives_the_action_what_it_takes() -> None:
-    workflow, _, hooks = map(yaml.safe_load, documented("yaml"))
+    workflow, _, _, hooks = map(yaml.safe_load, documented("yaml"))
 
     steps = {
         step.get("uses", "").partition("@")[0]: step for step in workflow["jobs"]["check"]["steps"]
@@ -221,6 +221,24 @@ def test_the_workflow_that_is_described_gives_the_action_what_it_takes() -> None
     assert output in ACTION["outputs"]
     (manifest,) = load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
     assert hooks["repos"][0]["hooks"][0]["id"] == manifest["id"]
+
+
+def test_the_job_that_is_described_for_gitlab_fails_and_writes_what_it_reports(
+    workspace: Path,
+) -> None:
+    job = yaml.safe_load(documented("yaml")[1])["scheduler"]
+    (command,) = (line for line in job["script"] if line.startswith("stepscope"))
+    path = os.pathsep.join((str(STEPSCOPE.parent), os.environ["PATH"]))
+
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=workspace, env={**os.environ, "PATH": path}, check=False,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (1, "")
+    report = (workspace / job["artifacts"]["reports"]["junit"]).read_text(encoding="utf-8")
+    assert "COR001" in report
+    assert job["artifacts"]["paths"] == ["out"]
 
 
 def test_the_settings_that_are_described_are_settings(tmp_path: Path) -> None:
