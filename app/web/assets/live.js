@@ -3,7 +3,8 @@
 import * as address from "./address.js";
 import { setProps } from "./dash.js";
 import { byId, element } from "./dom.js";
-import * as stage from "./stage.js";
+import { atEnd, newest } from "./moving.js";
+import { renew as renewStage } from "./numbering.js";
 /** @import { Model } from "./types.js" */
 
 const LIVE_MS = 300;
@@ -25,7 +26,7 @@ let timer = 0;
 export function open(model) {
   revision = model.revision || 0;
   isLive = Boolean(model.live);
-  if (isLive && !new URLSearchParams(location.search).has("t")) stage.newest(model.recent);
+  if (isLive && !new URLSearchParams(location.search).has("t")) newest(model.recent);
   else following = "HERE";
   document.addEventListener("visibilitychange", soon);
   soon();
@@ -75,18 +76,18 @@ export function renew(model) {
   revision = model.revision || 0;
   isLive = Boolean(model.live);
   setProps("revision", { data: revision });
-  stage.renew(model, following === "NEWEST");
+  renewStage(model, following === "NEWEST");
 }
 
 /** Whether the end is in view still: who looks elsewhere follows no longer. */
 export function looked() {
-  if (following === "NEWEST" && !stage.atEnd()) following = "HERE";
+  if (following === "NEWEST" && !atEnd()) following = "HERE";
 }
 
 export function follow() {
   if (!isLive) return;
   following = following === "NEWEST" ? "HERE" : "NEWEST";
-  if (following === "NEWEST") stage.newest();
+  if (following === "NEWEST") newest();
 }
 
 export function pause() {

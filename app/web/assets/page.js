@@ -1,12 +1,15 @@
 /* Ties the page together: what Dash hands over goes to the parts, and buttons to their acts. */
 import * as address from "./address.js";
+import { show } from "./asking.js";
 import * as both from "./both.js";
 import * as busy from "./busy.js";
 import * as charts from "./charts.js";
+import { hide, otherColours } from "./choosing.js";
 import { setProps, start } from "./dash.js";
 import { byId, element, overlay } from "./dom.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
+import { whenMoved } from "./moving.js";
 import * as panels from "./panels.js";
 import * as query from "./query.js";
 import { savePicture } from "./saving.js";
@@ -35,7 +38,7 @@ function open(model) {
     for (const wanted of ["panes", "load"]) busy.begin(wanted);
     setProps("light", { data: theme.isLight() });
   });
-  stage.whenMoved(live.looked);
+  whenMoved(live.looked);
   live.open(model);
   return address.navigate({}, true);
 }
@@ -72,7 +75,7 @@ function receive(view) {
   if (!view) return;
   address.receive(view);
   stage.adopt(view);
-  byId("page").classList.toggle("other-colours", stage.otherColours());
+  byId("page").classList.toggle("other-colours", otherColours());
   for (const tab of document.querySelectorAll(".leaf")) marked(tab, tab.id === `tab-${view.tab}`);
   for (const chip of document.querySelectorAll(".chip")) press(chip, view.hide.includes(stateOf(chip)));
   overlay("explain", new URLSearchParams(view.search).has("explain"));
@@ -129,7 +132,7 @@ addEventListener("click", (event) => {
   if (target.closest("#what-choices a")) stops.want("what");
   const chip = target.closest(".chip");
   if (chip) {
-    stage.hide(stateOf(chip));
+    hide(stateOf(chip));
     press(chip, stage.state().hide.includes(stateOf(chip)));
   }
   const copy = target.closest("#copy");
@@ -183,7 +186,7 @@ addEventListener("keydown", (event) => {
 start({
   open,
   receive,
-  show: (/** @type {Answer | null} */ answer) => answer && stage.show(answer),
+  show: (/** @type {Answer | null} */ answer) => answer && show(answer),
   filled,
   loaded: () => busy.end("load"),
   step,

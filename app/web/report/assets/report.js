@@ -1,4 +1,5 @@
 /* A report: opens the timeline of a trace over the plates that it holds, and goes to its findings. */
+import { show } from "./asking.js";
 import * as busy from "./busy.js";
 import { byId, element } from "./dom.js";
 import { lastUpTo } from "./picture.js";
@@ -6,6 +7,7 @@ import { follow } from "./places.js";
 import { open, read, spansOf, unpacked } from "./plates.js";
 import { savePicture } from "./saving.js";
 import { duration, moment } from "./scale.js";
+import { width } from "./seen.js";
 import * as stage from "./stage.js";
 import * as theme from "./theme.js";
 /** @import { Finding, Model, Range } from "./types.js" */
@@ -33,9 +35,9 @@ function model() {
 function framing(start, end) {
   const { length, factors } = model();
   const wanted = end > start ? (end - start) / FRAMED : length * MOMENT;
-  const width = Math.min(length, Math.max(factors.min_span, Math.round(wanted)));
-  const t0 = Math.max(0, Math.min(Math.round((start + end - width) / 2), length - width));
-  return { t0, t1: t0 + width };
+  const span = Math.min(length, Math.max(factors.min_span, Math.round(wanted)));
+  const t0 = Math.max(0, Math.min(Math.round((start + end - span) / 2), length - span));
+  return { t0, t1: t0 + span };
 }
 
 /** @param {Finding} found */
@@ -187,9 +189,9 @@ async function begin() {
   if (plates.length) {
     open(plates, stage.state, (answer, pixel) => {
       const middle = (stage.state().t0 + stage.state().t1) / 2;
-      const coarse = pixel > (2 * (stage.state().t1 - stage.state().t0)) / stage.width();
+      const coarse = pixel > (2 * (stage.state().t1 - stage.state().t0)) / width();
       answer.position = `middle ${moment(middle, (stage.state().t1 - stage.state().t0) / 1000)}${coarse ? ` · crowded lanes and counters are held here by ${duration(pixel)}` : ""}`;
-      stage.show(answer);
+      show(answer);
     });
     const title = document.title;
     stage.open(model());

@@ -1,0 +1,52 @@
+/* Drawing what is looked at: a frame at a time, on the canvas, beside it and over the load. */
+import * as busy from "./busy.js";
+import { byId, canvas, penOf } from "./dom.js";
+import { paintFrame } from "./frame.js";
+import * as labels from "./labels.js";
+import * as minimap from "./minimap.js";
+import { RULER } from "./overlays.js";
+import { FONT } from "./paint.js";
+import { placed } from "./placing.js";
+import { layout } from "./rows.js";
+import { height, model, seen, width, xOf } from "./seen.js";
+import { colours } from "./tints.js";
+
+let frame = 0;
+/** What the buttons of a row do.
+ * @type {{collapse: (key: string | undefined) => void, pin: (id: number | null) => void}} */
+const acts = { collapse: () => {}, pin: () => {} };
+
+/** @param {typeof acts} given  what the buttons of a row do */
+export const whenPressed = (given) => Object.assign(acts, given);
+
+/** Lay the rows out. */
+export function arrange() {
+  const { view } = seen;
+  seen.plan = layout(model(), view.pin, view.collapse);
+  byId("paper").style.height = `${RULER + seen.plan.pinnedHeight + seen.plan.height}px`;
+  labels.show(seen.plan, view, RULER, acts);
+}
+
+/** Draw a frame as soon as there is one. */
+export function draw() {
+  if (frame || !seen.model) return;
+  busy.begin("frame");
+  frame = requestAnimationFrame(() => {
+    frame = 0;
+    if (!document.getElementById("stage")) return draw(); // Dash makes the page anew
+    paint();
+    busy.end("frame");
+  });
+}
+
+function paint() {
+  const { view, plan } = seen;
+  const [w, h] = [width(), height()];
+  const ctx = penOf(canvas(), w, h);
+  ctx.font = FONT;
+  ctx.lineWidth = 1;
+  paintFrame(ctx, { ...seen, model: model(), placed: placed(), colours, width: w, height: h, xOf });
+  minimap.show(view, model());
+  minimap.mark(view.hits);
+  labels.show(plan, view, RULER, acts);
+}
