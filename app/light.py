@@ -6,6 +6,7 @@ from stepscope.app.palette import (
     ACCENT,
     BACKGROUND,
     BORDER,
+    FLAG,
     HIT,
     MUTED,
     PANEL,
@@ -17,7 +18,7 @@ from stepscope.app.palette import (
 
 _ON_LIGHT = {
     BACKGROUND: "#FFFFFF", PANEL: "#F6F8FA", RAISED: "#EAEEF2", BORDER: "#D0D7DE",
-    TEXT: "#1F2328", MUTED: "#57606A", ACCENT: "#0B5FD6", HIT: "#A8228A",
+    TEXT: "#1F2328", MUTED: "#57606A", ACCENT: "#0B5FD6", HIT: "#A8228A", FLAG: "#1A7F4B",
     "#5B6472": "#6B768A", "#46C3FE": "#0A99EF", "#F5B971": "#C08523", "#F95213": "#B1110B",
     "#AC5DD2": "#9004C2",
     "#5D5E9E": "#9986E2", "#51B9BD": "#3C8B82", "#F2E962": "#867701", "#3D4754": "#4D5869",
@@ -32,7 +33,7 @@ SEVERITIES_ON_LIGHT = {"error": "#B1110B", "warning": "#7A4E00", "info": _ON_LIG
 """Findings are words as well, so a warning is darker than the decode whose colour it has else."""
 SURFACES = {
     "background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER, "text": TEXT,
-    "muted": MUTED, "accent": ACCENT, "hit": HIT,
+    "muted": MUTED, "accent": ACCENT, "hit": HIT, "flag": FLAG,
 }  # fmt: skip
 """The colours of a page by what they are for."""
 INKS = ("#000000", "#FFFFFF")

@@ -100,6 +100,8 @@ SEVERITY_MARKS: dict[str, Mark] = {
     "warning": Mark("▲", "#F5B971"),
     "info": Mark("●", MUTED),
 }
+FLAG, FLAG_GLYPH = "#7FD1A0", "⚑"
+"""Where a user put a flag."""
 DIVERGED_GLYPH = "≠"
 """Marks where two traces diverge first."""
 NOT_APPLICABLE = "○"

@@ -37,7 +37,7 @@ STEPS_TYPE = "text/x-stepscope-steps"
 LOOKS = (
     "where", "state", "print", "why", "list", "diff", "value", "who", "sql", "all", "info", "help",
 )  # fmt: skip
-"""Commands that leave position, stops and marks as they are, so that a watch may ask them."""
+"""Commands that leave position, stops and flags as they are, so that a watch may ask them."""
 MOVES = frozenset({"rwatch", *(command.name for command in MOVING.commands)})
 _QUERY = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
 

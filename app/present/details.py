@@ -30,6 +30,7 @@ from stepscope.app.present.facts import (
     whereabouts,
 )  # fmt: skip
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
+from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
@@ -49,11 +50,12 @@ def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> 
     if selection.mark:
         return list(range_blocks(*selection.mark, selection.lanes, timeline))
     if selection.finding:
-        return list(finding_blocks(selection.finding, timeline, trace))
+        of_it = finding_blocks(selection.finding, timeline, trace)
+        return [*flag_blocks(selection.flags), *of_it]
     span, point = selection.span, selection.point
-    blocks: list[Block] = []
+    blocks: list[Block] = [*flag_blocks(selection.flags)]
     if span:
-        blocks = [*span_blocks(span, timeline, trace, with_path=selection.with_path)]
+        blocks += [*span_blocks(span, timeline, trace, with_path=selection.with_path)]
     if point:
         at_core = list(core_blocks(*point, timeline, trace))
         title = [Title(lane_name(timeline.lanes[point[0]]))]

@@ -70,6 +70,13 @@ RECORDING: tuple[Key, ...] = (
     Key(("L",), "reload", "read what lies on the disk by now, all of it", "live"),
 )
 """Keys about what is still being recorded, or has changed on the disk: on whatever page or pane."""
+FLAGS: tuple[Key, ...] = (
+    Key(("y",), "flag", "put a flag with a note here, or change the one that is here", "flag"),
+    Key(("Y",), "flags", "the flags that were put", "flag"),
+    Key(("u",), "next-flag", "next flag", "flag"),
+    Key(("U",), "previous-flag", "previous flag", "flag"),
+)
+"""Keys about what a user put on the timeline of one trace: on whatever page or pane."""
 PAIRED: tuple[Key, ...] = (
     Key(("D",), "divergence", "where two traces diverge first", "both"),
     Key(("t",), "align", "lay B on A by time, by step, by the lane's request", "both"),

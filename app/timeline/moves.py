@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepscope.app.timeline.area.which_lanes import next_lanes
+from stepscope.app.timeline.flags.flag_walk import next_flag
 from stepscope.app.timeline.flows.walking import follow
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.viewport import PAN, ZOOM
@@ -49,6 +50,8 @@ MOVES: dict[str, Callable[[Navigator], object]] = {
     "previous-finding": lambda view: view.next_finding(-1),
     "next-step": lambda view: view.next_step(1),
     "previous-step": lambda view: view.next_step(-1),
+    "next-flag": lambda view: next_flag(view, 1),
+    "previous-flag": lambda view: next_flag(view, -1),
     "clear": Navigator.clear,
 }
 """What the actions of the keymap do, but for what opens something: search, help."""

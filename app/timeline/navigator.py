@@ -13,6 +13,7 @@ from stepscope.app.timeline.area.selection import Pick, Selection
 from stepscope.app.timeline.area.which_lanes import area_lanes
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.lane_rows import Row, arranged, keys_over
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
@@ -29,7 +30,8 @@ class Navigator:
     `findings` is None until the rules have run; `without_findings` says why none are shown. Without
     a `composition` there are no steps to walk. `hits_ns` is when a condition is met that is looked
     for, sorted. `marked_lanes` are those of the mark, none where they are the section's; `pick` is
-    the row of its sums whose spans are shown, `shows_path` that the path to the span is.
+    the row of its sums whose spans are shown, `shows_path` that the path to the span is. `flags`
+    are what a user put somewhere, by time.
     """
 
     timeline: Timeline
@@ -50,6 +52,7 @@ class Navigator:
     hidden: set[int] = field(default_factory=set)
     is_placed: bool = False
     hits_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    flags: tuple[FlagAt, ...] = ()
     viewport: Viewport = field(init=False)
     _rows: list[Row] | None = field(init=False, default=None)
 
@@ -249,8 +252,9 @@ class Navigator:
         point = (self.lane, self.cursor_ns) if self.is_placed and self.lane is not None else None
         lanes = area_lanes(self.timeline, self.lane, self.marked_lanes) if self.mark else ()
         return Selection(
-            self.mark, found, self.span, section, lanes, self.shows_path, self.pick, point
-        )
+            self.mark, found, self.span, section, lanes, self.shows_path, self.pick, point,
+            tuple(flag for flag in self.flags if flag.is_at(self.cursor_ns, self.lane)),
+        )  # fmt: skip
 
     # ── steps, findings, hits ────────────────────────────────────────────────────────────────
 

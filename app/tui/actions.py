@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.timeline.keymap import EVERYWHERE as SHARED
-from stepscope.app.timeline.keymap import RECORDING, Key
+from stepscope.app.timeline.keymap import FLAGS, RECORDING, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,8 @@ CALLED = {
     "previous-finding": "finding(-1)",
     "next-step": "step(1)",
     "previous-step": "step(-1)",
+    "next-flag": "next_flag(1)",
+    "previous-flag": "next_flag(-1)",
 }
 """The application's methods for actions of the keymap, where they are not called as these."""
 IN_FOOTER = ("zoom", "pan", "lane", "span", "mark", "pin", "finding", "step", "search", "help")
@@ -90,8 +92,10 @@ def _called(action: str) -> str:
 _GOING = (
     *of_keymap([key for key in SHARED if key.group not in ("clear", "help")], _called),
     *of_keymap(RECORDING, _called),
+    *of_keymap(FLAGS, _called),
     *actions(
         ("search('step ')", "colon", ":", "go to a step by its number"),
+        ("open_another", "O", "O", "open another trace"),
         ("request_here", "r", "r", "the page of the request that is in question"),
     ),
 )

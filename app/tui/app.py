@@ -7,6 +7,7 @@ from pathlib import Path
 from textual import on
 
 from stepscope.app.timeline import Hit
+from stepscope.app.tui.opening_app import OpeningApp
 from stepscope.app.tui.pages.page import Page
 from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.pages.timeline import TimelinePage
@@ -15,11 +16,10 @@ from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.screens.explain import ExplainScreen
 from stepscope.app.tui.screens.help import HelpScreen
 from stepscope.app.tui.screens.search import SearchScreen
-from stepscope.app.tui.shell import Shell
 from stepscope.ingest.errors import ConfigError
 
 
-class StepscopeApp(Shell):
+class StepscopeApp(OpeningApp):
     """Goes where it is asked to go, and opens what is asked for."""
 
     # ── actions ──────────────────────────────────────────────────────────────────────────────

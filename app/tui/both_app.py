@@ -43,7 +43,10 @@ PAGE_TYPES: dict[str, type[Page]] = {
     "step": StepPage,
     "blame": BlamePage,
 }
-OF_ONE = ("follow", "pause", "reload", "request_here")
+OF_ONE = (
+    "follow", "pause", "reload", "request_here", "open_another",
+    "flag", "flags", "next_flag(1)", "next_flag(-1)",
+)  # fmt: skip
 """Actions of one trace alone, which two together have no keys for."""
 
 
@@ -245,6 +248,26 @@ class BothApp(StepscopeApp):
     def action_follow(self) -> None:
         """Only of one trace."""
         self._say(f"a recording in progress {ALONE}")
+
+    def action_open_another(self) -> None:
+        """Only from one trace."""
+        self._say("another trace is opened from one alone: open one of the two by itself")
+
+    def flags_here(self) -> None:
+        """None: a flag is of one trace."""
+
+    def action_flag(self) -> None:
+        """Only of one trace."""
+        self._say(f"a flag {ALONE}")
+
+    def action_flags(self) -> None:
+        """Only of one trace."""
+        self.action_flag()
+
+    def action_next_flag(self, by: int) -> None:
+        """Only of one trace."""
+        del by
+        self.action_flag()
 
     def action_pause(self) -> None:
         """Only of one trace."""

@@ -16,7 +16,7 @@ from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
 from stepscope.app.tui.live_app import LiveApp
-from stepscope.app.tui.pages.loading import Opening, Reopen
+from stepscope.app.tui.pages.loading import Opening, Reopen, opened_from
 from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.timeline import WIDE
 from stepscope.app.tui.widgets.footer import Footer
@@ -52,7 +52,7 @@ class Shell(LiveApp):
         slo: Slo | None = None,
         *,
         follower: Follower | None = None,
-        reopen: Reopen = Trace.open,
+        reopen: Reopen = opened_from,
     ) -> None:
         super().__init__()
         self.follower = follower
@@ -88,11 +88,15 @@ class Shell(LiveApp):
 
     def on_mount(self) -> None:
         """Begin to read."""
+        self.name_trace()
+        self.begin_to_read()
+
+    def name_trace(self) -> None:
+        """Say in the top bar what is looked at."""
         top = self.query_one(TopBar)
         top.trace_name = self.trace.name
         manifest = self.trace.manifest
         top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
-        self.begin_to_read()
 
     def begin_to_read(self) -> None:
         """Lay the trace out, or ask what is recorded by now."""
@@ -154,7 +158,9 @@ class Shell(LiveApp):
 
     def take(self, result: CheckResult) -> None:
         """Show what was found."""
-        self.result = self.query_one(TopBar).result = result
+        top = self.query_one(TopBar)
+        self.result = top.result = result
+        top.progress = ""
         if self.opened:
             self.opened.result = result
             self.opened.view.findings = result.findings

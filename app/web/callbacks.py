@@ -19,6 +19,7 @@ from stepscope.app.web import figures, layout, shades, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
+from stepscope.app.web.panes.flags import flag_typed
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.panes.sql import exported_answer
 from stepscope.app.web.panes.what_if import what_told
@@ -44,6 +45,7 @@ def answer(app: Dash, source: Source) -> None:
     _answer_requests(app, source)
     _answer_typing(app, source)
     _answer_what_if(app, source)
+    _answer_flags(app, source)
     _answer_news(app, source)
     _hand_over(app)
 
@@ -178,12 +180,28 @@ def _answer_typing(app: Dash, source: Source) -> None:
         return query_completions(source.at(revision).names, before, after)[:MOST_WORDS]
 
 
+def _answer_flags(app: Dash, source: Source) -> None:
+    @app.callback(
+        Output("flag-told", "data"), Input("flag-typed", "data"), REVISION,
+        prevent_initial_call=True,
+    )  # fmt: skip
+    def type_flag(asked: dict[str, Any] | None, revision: object) -> Any:
+        if asked is None:
+            return no_update
+        loaded = source.at(revision)
+        resolved = resolve(loaded, str(asked["search"]))
+        told = flag_typed(loaded, resolved.view, resolved.navigator, asked)
+        return {**told, "asked": asked["asked"]}
+
+
 def _answer_news(app: Dash, source: Source) -> None:
     """Tell what can be had of a recording that goes on, and give it when it is asked for."""
 
     def news() -> dict[str, Any]:
         asked = request.args.get("following", "")
-        return source.news(Following.__members__.get(asked, Following.HERE))
+        news = source.news(Following.__members__.get(asked, Following.HERE))
+        flags = source.now.flags
+        return {**news, "flags": len(flags.now) and flags.version}
 
     app.server.add_url_rule("/news", view_func=news)
 
@@ -262,6 +280,7 @@ def _hand_over(app: Dash) -> None:
         ("step", "composition", "clickData"),
         ("place", "value-line", "clickData"),
         ("suggested", "suggested-words", "data"),
+        ("flagged", "flag-told", "data"),
     ):
         act = ClientsideFunction("stepscope", function)
         # Dash gives this one method no types.

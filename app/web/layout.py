@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import State, Timeline
 from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.flags import flag_form
 from stepscope.app.web.shades import shade
 from stepscope.app.web.view import View
 from stepscope.app.widths import fit_middle
@@ -23,15 +24,18 @@ from stepscope.app.widths import fit_middle
 LONGEST_CHIP = 18
 AT_FIRST = "at-first"
 """The class of a chip that is there while colours are as at first."""
+_OTHERS = html.A(
+    "open", href="/open/", id="open-other", className="icon", title="open another trace (O)"
+)
 MARK_PLACES = 400
 """Places along the minimap that can have a mark of a finding; each shows the worst."""
 
 
-def layout(loaded: LoadedTrace) -> Component:
+def layout(loaded: LoadedTrace, *, opens_others: bool = False) -> Component:
     """Everything that stands still on the page of a trace."""
     return html.Div(
         [
-            _bar(loaded),
+            _bar(loaded, opens_others),
             _minimap(loaded),
             _stage(loaded),
             _drawer(loaded),
@@ -42,6 +46,7 @@ def layout(loaded: LoadedTrace) -> Component:
             html.Div(id="tip"),
             _overlay("help", "keys", "keys"),
             _overlay("explain", "rule", "what the rule finds"),
+            _overlay("flag", "flag-form", "a flag", flag_form()),
             dcc.Download(id="download"),
             *_stores(loaded),
         ],
@@ -49,7 +54,7 @@ def layout(loaded: LoadedTrace) -> Component:
     )
 
 
-def _bar(loaded: LoadedTrace) -> Component:
+def _bar(loaded: LoadedTrace, opens_others: bool) -> Component:
     manifest = loaded.trace.manifest
     parts = (manifest.scenario, manifest.variant) if loaded.is_one else ()
     run = " · ".join(plain(part) for part in parts if part)
@@ -80,6 +85,7 @@ def _bar(loaded: LoadedTrace) -> Component:
                 **_called("states and names, to hide or show"),
             ),
             html.Span(id="position"),
+            *([_OTHERS] if opens_others else []),
             html.Button(
                 "PNG", id="save", className="icon", title="save the view as PNG", type="button"
             ),
@@ -153,7 +159,10 @@ def _minimap(loaded: LoadedTrace) -> Component:
     return html.Section(
         [
             html.Div(gutter, className="gutter"),
-            html.Div([chart, html.Div(id="stops"), links, window], id="overview"),
+            html.Div(
+                [chart, html.Div(id="stops"), html.Div(id="flag-marks"), links, window],
+                id="overview",
+            ),
         ],
         id="map",
     )
@@ -260,9 +269,9 @@ def _called(name: str) -> dict[str, Any]:
     return {"aria-label": name}
 
 
-def _overlay(name: str, sheet: str, says: str) -> Component:
+def _overlay(name: str, sheet: str, says: str, inside: Sequence[Component] = ()) -> Component:
     told: dict[str, Any] = {**_called(says), "aria-modal": "true"}
-    inner = html.Div(className="sheet", id=sheet, role="dialog", tabIndex=-1, **told)
+    inner = html.Div([*inside], className="sheet", id=sheet, role="dialog", tabIndex=-1, **told)
     return html.Div(inner, id=name, className="overlay")
 
 
@@ -299,5 +308,7 @@ def _stores(loaded: LoadedTrace) -> list[Component]:
             "light",
             "news",
             "revision",
+            "flag-typed",
+            "flag-told",
         )
     ]

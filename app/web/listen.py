@@ -9,12 +9,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
 
 MOST_AT_ONCE = 128
 """Connections that have a thread; others wait until one of them is closed."""
@@ -34,7 +36,9 @@ class Quiet(WSGIRequestHandler):
 class Bounded(ThreadedWSGIServer):
     """A thread for each connection, for so many at a time."""
 
-    def __init__(self, host: str, port: int, server: Flask, listener: socket.socket) -> None:
+    def __init__(
+        self, host: str, port: int, server: WSGIApplication, listener: socket.socket
+    ) -> None:
         self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
         super().__init__(host, port, server, Quiet, fd=listener.fileno())
 
@@ -91,7 +95,7 @@ def address(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
-def until_stopped(listener: socket.socket, server: Flask, host: str) -> None:
+def until_stopped(listener: socket.socket, server: WSGIApplication, host: str) -> None:
     """Serve, a thread a request and without a log, until Ctrl-C or SIGTERM."""
     web = Bounded(host, listener.getsockname()[1], server, listener)
     with _stopped_by_sigterm():

@@ -19,6 +19,7 @@ from stepscope.app.debug.commands.stopping import example_stop
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.shown.sought_hits import Sought
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
+from stepscope.app.kept.flags import Flags
 from stepscope.app.live.carried_over import timeline_since
 from stepscope.app.live.follower import Status
 from stepscope.app.live.found_so_far import Came
@@ -34,7 +35,8 @@ from stepscope.app.queries.row_leads import Leads
 from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.timeline.area.selection import Selection
-from stepscope.app.timeline.keymap import KEYMAP, RECORDING, STOPS, Key
+from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
+from stepscope.app.timeline.keymap import FLAGS, KEYMAP, RECORDING, STOPS, Key
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web import panes
@@ -77,6 +79,7 @@ class LoadedTrace:
         self.sought: Answers[Sought] = {}
         self.values: Answers[ValueOverRun | str] = {}
         self.keeps_queries = True
+        self.flags = FlagsOnLanes(Flags(trace.path), self.timeline.lanes)
         self._answer: Answer | None = None
 
     @property
@@ -87,7 +90,7 @@ class LoadedTrace:
     @property
     def keys(self) -> Sequence[Key]:
         """The keys of the page."""
-        return (*KEYMAP, *RECORDING, *STOPS)
+        return (*KEYMAP, *RECORDING, *STOPS, *FLAGS)
 
     @property
     def moves(self) -> Mapping[str, Callable[[Navigator], object]]:

@@ -44,8 +44,11 @@ ICON = (
 )
 
 
-def build(source: Source) -> Dash:
-    """The page over what a source gives; nothing on it comes from, or goes to, another machine."""
+def build(source: Source, prefix: str = "/") -> Dash:
+    """The page over what a source gives; nothing on it comes from, or goes to, another machine.
+
+    `prefix` is where its addresses begin.
+    """
     named = surfaces(is_light=False)
     states = {"prefill": STATES[PREFILL].colour, "decode": STATES[DECODE].colour}
     icon = quote(ICON.format(**named, **states))
@@ -55,6 +58,8 @@ def build(source: Source) -> Dash:
         assets_ignore=r"\.js$",
         index_string=SHELL.replace("COLOURS", declared()).replace("ICON", icon),
         title="stepscope",
+        routes_pathname_prefix="/",
+        requests_pathname_prefix=prefix,
         update_title="",
         serve_locally=True,
         add_log_handler=False,
@@ -64,7 +69,7 @@ def build(source: Source) -> Dash:
     # Dash would load the scripts as classic ones, and begin before the page's own are there.
     app.renderer = BEGUN_BY_PAGE
     app.index_string = app.index_string.replace("PAGE", app.get_asset_url("page.js"))
-    app.layout = lambda: layout(source.now)
+    app.layout = lambda: layout(source.now, opens_others=source.opens_others)
     answer(app, source)
     refuse(app)
     _forbid_elsewhere(app)

@@ -83,6 +83,16 @@ class News(Struct):
     align: Align | None = None
 
 
+class FlagTyped(Struct):
+    """What was typed of a flag, which one it changes, and when a new one is, from the origin."""
+
+    search: str
+    line: str
+    was: str
+    asked: Finite
+    t: Finite | None = None
+
+
 class PictureQuery(Struct):
     """A picture that the page wants."""
 
@@ -101,6 +111,7 @@ VALUES: Mapping[str, Any] = {
     "find.value": str | None,
     "export.data": Exported | None,
     "typed.data": Typed | None,
+    "flag-typed.data": FlagTyped | None,
     "what-tick.n_intervals": int | None,
     "what-words.data": str | None,
     "news.data": News | None,

@@ -16,9 +16,11 @@ from stepscope.app.present.spans.said import said
 from stepscope.app.printable import plain
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.flags.flag_walk import go_to_flag
 from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.panes.flags import GO, flags_told
 from stepscope.app.web.panes.what_if import ask_what_if
 from stepscope.app.web.stops import go_by_step, go_to_hit, goes_to_hit, looked, stood
 from stepscope.app.web.view import LONGEST, Range, View
@@ -33,7 +35,12 @@ class Resolved:
 
     view: View
     cursor: tuple[int | None, int]
-    selection: Selection = field(default_factory=Selection)
+    navigator: Navigator = field(compare=False)
+
+    @property
+    def selection(self) -> Selection:
+        """What is selected there."""
+        return self.navigator.selection
 
     @property
     def span(self) -> SpanView | None:
@@ -72,6 +79,7 @@ class Resolved:
             "during": self._during(loaded),
             "said": said(loaded.coloured(self.view), self.selection, self.cursor[0]),
             "search": f"?{spelled}" if spelled else "",
+            **flags_told(loaded, view, self.navigator),
         }
 
     def _hits(self, loaded: LoadedTrace) -> dict[str, Any] | None:
@@ -127,6 +135,10 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     is_somewhere = any((view.point, view.finding, view.step is not None, is_between))
     if is_between and not view.point:
         navigator.cursor_ns = here_ns
+    flag = next((each for each in navigator.flags if move == f"{GO}{each.name}"), None)
+    if flag is not None:
+        go_to_flag(navigator, flag)
+        view, is_somewhere = replace(view, step=None, seq=None, ts=None), True
     if move in loaded.moves:
         before_ns = navigator.cursor_ns
         loaded.moves[move](navigator)
@@ -200,6 +212,7 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
         marked_lanes=view.lanes,
         pick=view.pick,
         shows_path=view.path is not None,
+        flags=loaded.flags.now if loaded.is_one else (),
     )
     mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
     navigator.mark = mark
@@ -264,7 +277,7 @@ def _resolved(
         collapse=tuple(sorted(navigator.collapsed ^ loaded.timeline.collapsed_at_first)),
     )
     step = _step_of(loaded, view, navigator)
-    return Resolved(replace(view, step=step), cursor, navigator.selection)
+    return Resolved(replace(view, step=step), cursor, navigator)
 
 
 def _step_of(loaded: LoadedTrace, view: View, navigator: Navigator) -> int | None:

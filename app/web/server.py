@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stepscope.ingest.errors import MissingExtra
+from stepscope.ingest.errors import ConfigError, MissingExtra
 
 if TYPE_CHECKING:
     import dash
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.summary.slo import Slo
     from stepscope.app.live.follower import Follower
+    from stepscope.app.web.desk.openings import Opens
     from stepscope.app.web.source import Source
     from stepscope.ingest.trace import Trace
 
@@ -30,12 +32,14 @@ def create_app(
     follower: Follower | None = None,
     reopen: Callable[[Path], Trace] | None = None,
     is_local: bool = True,
+    opens_others: bool = False,
 ) -> dash.Dash:
     """The page over one trace and what was found in it, as an application that any WSGI runs.
 
     Latencies are held against the `slo`. A `follower` follows a recording in progress, of which
     `trace` is the first; what lies on the disk is opened anew by `reopen`.
     `is_local` is whether only this machine reaches it: then what was asked before is offered.
+    `opens_others` is whether there is a page beside it from which another trace is opened.
 
     Raises MissingExtra when Dash is not installed.
     """
@@ -49,16 +53,27 @@ def create_app(
     else:
         assert result is not None
         loaded = LoadedTrace(trace, result, slo)
-    return build(Source(loaded, follower, reopen or Trace.open, slo, keeps_queries=is_local))
+    source = Source(
+        loaded, follower, reopen or Trace.open, slo,
+        keeps_queries=is_local, opens_others=opens_others,
+    )  # fmt: skip
+    return build(source)
 
 
-def create_both_app(traces: tuple[Trace, Trace]) -> dash.Dash:
+def create_both_app(traces: tuple[Trace, Trace], *, opens_others: bool = False) -> dash.Dash:
     """The page over two traces side by side; raises MissingExtra when Dash is not installed."""
     build = _builder()
     from stepscope.app.paired.pair import pair_of  # noqa: PLC0415 - Dash is an extra
     from stepscope.app.web.side_by_side.pair_source import PairSource  # noqa: PLC0415 - the same
 
-    return build(PairSource(pair_of(traces)))
+    source = PairSource(pair_of(traces))
+    source.opens_others = opens_others
+    return build(source)
+
+
+def needs_web() -> None:
+    """Raise MissingExtra when Dash is not installed."""
+    _builder()
 
 
 def _builder() -> Callable[[Source], dash.Dash]:
@@ -82,37 +97,55 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     browse: bool = False,
     slo: Slo | None = None,
     follower: Follower | None = None,
-    reopen: Callable[[Path], Trace] | None = None,
+    opens: Opens | None = None,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
     `view` is the query of the address that is printed, such as `?tab=blame`. Where other machines
     reach `host` the address holds a token, without which nobody is answered. With `browse` the
-    user's browser is asked to open it.
+    user's browser is asked to open it. With `opens`, which opens a trace and tells how far it is,
+    others can be opened as well where only this machine reaches the page.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - few ask
 
+    is_local = is_loopback(host)
     app = create_app(
-        trace, result, slo, follower=follower, reopen=reopen, is_local=is_loopback(host)
-    )
-    serve_app(app, host, port, view, browse=browse)
+        trace, result, slo, follower=follower, is_local=is_local,
+        reopen=(lambda path: opens(path, None)) if opens else None,
+        opens_others=is_local and opens is not None,
+    )  # fmt: skip
+    serve_app(app, host, port, view, browse=browse, opens=opens)
 
 
 def serve_app(
-    app: dash.Dash, host: str = "127.0.0.1", port: int = 8050, view: str = "", *,
-    browse: bool = False,
+    app: dash.Dash | None, host: str = "127.0.0.1", port: int = 8050, view: str = "", *,
+    browse: bool = False, opens: Opens | None = None,
 ) -> None:  # fmt: skip
-    """The same of an application that is there."""
+    """The same of an application that is there, or of the page alone from which traces are opened.
+
+    Raises ConfigError where that is wanted and other machines reach it.
+    """
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
     from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
+    from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - the same
 
-    with listen.bind(host, port) as listener:
+    if app is None and not is_loopback(host):
+        todo = "name a trace, or leave --host out"
+        raise ConfigError("files are opened on this machine alone", where=host, todo=todo)
+    with listen.bind(host, port) as listener, ExitStack() as ended:
         taken = listener.getsockname()[1]
         if port not in (0, taken):
             click.echo(f"port {port} is taken; took {taken}", err=True)
         access = Access.to(host)
-        guard(app.server, access)
+        served: Any = app.server if app else None
+        if app:
+            guard(app.server, access)
+        if opens and is_loopback(host):
+            from stepscope.app.web.desk.desk import Desk  # noqa: PLC0415 - the same
+
+            served = ended.enter_context(closing(Desk(served, access, opens)))
+        assert served is not None
         if access.token is not None:
             click.echo(
                 f"whoever can reach {host} and has this address can read the trace", err=True
@@ -121,4 +154,4 @@ def serve_app(
         click.echo(f"stepscope web: {page}  (Ctrl-C stops it)")
         if browse:  # it may take seconds to answer, and asks for the page before it does
             Thread(target=webbrowser.open, args=(page,), daemon=True).start()
-        listen.until_stopped(listener, app.server, host)
+        listen.until_stopped(listener, served, host)

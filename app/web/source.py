@@ -16,6 +16,7 @@ from stepscope.app.live.on_disk import OnDisk, begun_since
 from stepscope.app.live.words import CHANGED, VANISHED, Following, begun, line, short
 from stepscope.app.present.blocks import Tone
 from stepscope.app.printable import plain
+from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.live.growing_trace import RecordingState
@@ -30,7 +31,8 @@ class Source:
     """Gives what is looked at by its revision; any thread may ask, and nothing is done unasked.
 
     A `follower` follows a recording; `reopen` opens anew what lies on the disk.
-    `keeps_queries` is whether queries are the user's own, whom the page is for alone.
+    `keeps_queries` is whether queries are the user's own, whom the page is for alone, and
+    `opens_others` whether there is a page beside it from which another trace is opened.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class Source:
         slo: Slo | None = None,
         *,
         keeps_queries: bool = True,
+        opens_others: bool = False,
     ) -> None:
         self.follower = follower
+        self.opens_others = opens_others
         self._keeps_queries = loaded.keeps_queries = keeps_queries
         self._reopen, self._slo = reopen, slo
         self._on_disk = OnDisk(loaded.trace.path) if loaded.trace.path else None
@@ -120,6 +124,7 @@ class Source:
 
     def _keep(self, loaded: LoadedTrace) -> None:
         loaded.keeps_queries = self._keeps_queries
+        loaded.flags = FlagsOnLanes(self.now.flags.flags, loaded.timeline.lanes)
         self._kept[loaded.revision] = loaded
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from stepscope.app.cli.given import two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.printable import plain
@@ -16,7 +17,7 @@ from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
-@click.argument("trace", required=False, type=click.Path(path_type=Path))
+@click.argument("traces", metavar="[TRACE [TRACE]]", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--in",
     "front",
@@ -24,11 +25,11 @@ from stepscope.ingest.errors import ConfigError
     help="The front to open.  [default: the browser where there is a display]",
 )
 @opens_traces
-def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None:  # noqa: A001 - it is called as the command is
+def open(traces: tuple[Path, ...], front: str | None, open_trace: OpenTrace) -> None:  # noqa: A001 - it is called as the command is
     """Look at TRACE in the front that fits: a browser where there is a display, else the terminal.
 
-    Without TRACE it lists the traces that were opened last, the latest first; a number of that list
-    stands for its trace.
+    Two traces are shown side by side. Without any it lists those that were opened last, the latest
+    first; a number of that list stands for its trace.
 
     Examples:
 
@@ -36,13 +37,18 @@ def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None: 
       stepscope open run.trace
       stepscope open                                      what was opened last
       stepscope open 1                                    the latest of it, again
+      stepscope open 2 1                                  the two latest, side by side
     """
     from stepscope.app.kept.recent import opened
 
-    if trace is None:
+    if not traces:
         _list_recent()
         return
-    path = _meant(trace)
+    paths = [_meant(trace) for trace in traces]
+    if len(paths) > 1:
+        _open_both(two_of(tuple(paths), None), front or _fitting(), open_trace)
+        return
+    (path,) = paths
     if (front or _fitting()) == "terminal":
         from stepscope.app.cli.commands.tui import look_in_terminal
 
@@ -55,7 +61,20 @@ def open(trace: Path | None, front: str | None, open_trace: OpenTrace) -> None: 
         read = open_trace(path, report)
         opened(path)
         result = check(read, progress=report)
-    serve(read, result, browse=True)
+    serve(read, result, browse=True, opens=open_trace)
+
+
+def _open_both(paths: tuple[Path, Path], front: str, open_trace: OpenTrace) -> None:
+    if front == "terminal":
+        from stepscope.app.cli.commands import tui
+
+        tui.look_at_both(paths, None, open_trace)
+    else:
+        from stepscope.app.cli.commands import web
+        from stepscope.app.web import panes
+
+        host, port, tab = "127.0.0.1", 8050, panes.PANES[0].name
+        web.look_at_both(paths, host, port, tab, open_trace, browse=True)
 
 
 def _meant(given: Path) -> Path:

@@ -15,8 +15,7 @@ from stepscope.ingest.errors import ConfigError
 
 
 @click.command()
-@click.argument("traces", metavar="TRACE [TRACE]", nargs=-1, required=True,
-                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument("traces", metavar="[TRACE [TRACE]]", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
     "--port",
@@ -40,7 +39,7 @@ def web(
     follow: bool,
     open_trace: OpenTrace,
 ) -> None:
-    """Look at TRACE in the browser.
+    """Look at TRACE in the browser; without one, at a page from which traces are opened.
 
     The address bar holds the view, so that a link shows another person the same. Only this machine
     can open the page unless --host names another address; then the printed address holds a token
@@ -49,8 +48,15 @@ def web(
     Two traces, A and B, are shown side by side under one cursor: D goes to where they diverge
     first, t lays B on A by time, by step or by a request's arrival, X exchanges them.
 
+    "open" leads to the traces that were opened last, takes a path, and a file that is dropped on
+    it, which is copied to a folder that is gone when the server stops. Where other machines reach
+    the page it opens no others.
+
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
     """
+    if not traces:
+        open_from_page(host, port, slo, open_trace)
+        return
     if len(traces) > 1:
         look_at_both(two_of(traces, slo), host, port, tab, open_trace)
         return
@@ -69,15 +75,29 @@ def web(
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
     follower = None if followed is None else followed.follower
     serve(
-        opened, result, host, port, view, slo=asked, follower=follower, reopen=open_trace
+        opened, result, host, port, view, slo=asked, follower=follower, opens=open_trace
     )  # fmt: skip
 
 
-def look_at_both(
-    traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace
+def open_from_page(
+    host: str, port: int, slo: str | None, open_trace: OpenTrace, *, browse: bool = False
 ) -> None:
+    """Serve the page from which traces are opened."""
+    from stepscope.app.web.server import needs_web, serve_app
+
+    if slo is not None:
+        raise click.UsageError("--slo is of a trace: name one.")
+    needs_web()
+    serve_app(None, host, port, browse=browse, opens=open_trace)
+
+
+def look_at_both(
+    traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace, *,
+    browse: bool = False,
+) -> None:  # fmt: skip
     """Serve two traces side by side; ConfigError for a pane that two do not have."""
     from stepscope.app.kept import recent
+    from stepscope.app.web.safety.hosts import is_loopback
     from stepscope.app.web.server import create_both_app, serve_app
 
     if tab not in panes.OF_TWO:
@@ -88,5 +108,6 @@ def look_at_both(
         for trace in traces:
             recent.opened(trace)
         report("comparing", 0, None)
-        app = create_both_app((a, b))
-    serve_app(app, host, port, "" if tab == panes.PANES[0].name else f"?tab={tab}")
+        app = create_both_app((a, b), opens_others=is_loopback(host))
+    view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
+    serve_app(app, host, port, view, browse=browse, opens=open_trace)

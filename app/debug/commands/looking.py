@@ -18,6 +18,7 @@ from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.debug.why import Chain, why_not
+from stepscope.app.kept.flags import read_line
 from stepscope.app.present.blocks import Fact, Paragraph
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.query import near
@@ -116,14 +117,15 @@ def _reasons(left: Iterable[LeftOut]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema)
 
 
-def _mark(debugger: Debugger, words: str) -> Answer:
-    name = words.removeprefix("@")
-    debugger.marks.put(name, debugger.position)
-    return said(f"@{name} is {place_text(debugger)}", mark=name, **position_facts(debugger))
+def _flag(debugger: Debugger, words: str) -> Answer:
+    name, note = read_line(words if words.startswith("@") else f"@{words}" * bool(words))
+    name = debugger.flag(name, note)
+    told = f"@{name} is {place_text(debugger)}" + f": {note}" * bool(note)
+    return said(told, flag=name, note=note, **position_facts(debugger))
 
 
 def _diff(debugger: Debugger, words: str) -> Answer:
-    """What differs between two places, each as goto takes it; a mark may be of another rank."""
+    """What differs between two places, each as goto takes it; a flag may be of another rank."""
     places = words.split()
     if len(places) not in {1, 2}:
         raise ConfigError("diff takes one place or two", todo="write it like diff @a @b")
@@ -162,10 +164,10 @@ LOOKING = Group(
                 lambda debugger: debugger.tables.requests, _request),
         Command("list", "list [FUNCTION]", "the policy's source at the last decision, if at hand",
                 list_source, ("l",), functions_here, lambda _debugger: "list"),
-        Command("mark", "mark NAME", "give this place a name: goto @NAME", _mark, (),
-                example=lambda _debugger: "mark here"),
+        Command("flag", "flag NAME [NOTE]", "give this place a name: goto @NAME", _flag, ("mark",),
+                example=lambda _debugger: "flag here"),
         Command("diff", "diff PLACE [PLACE]", "what differs between two places, or one and here",
-                _diff, (), lambda debugger: (f"@{name}" for name in debugger.marks.all),
+                _diff, (), lambda debugger: (f"@{name}" for name in debugger.flags.all),
                 lambda _debugger: "diff start end"),
     ),
 )  # fmt: skip

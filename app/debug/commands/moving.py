@@ -89,7 +89,7 @@ def _rank(debugger: Debugger, words: str) -> Answer:
 
 
 def _places(debugger: Debugger) -> Iterable[str]:
-    return ("start", "end", *(f"@{name}" for name in debugger.marks.all))
+    return ("start", "end", *(f"@{name}" for name in debugger.flags.all))
 
 
 def _middle(debugger: Debugger) -> str | None:

@@ -65,7 +65,7 @@ def _rwatch(debugger: Debugger, words: str) -> Answer:
 
 
 def _info(debugger: Debugger, words: str) -> Answer:
-    what = words.strip() or "stops"
+    what = AS_BEFORE.get(words.strip(), words.strip() or "stops")
     if what not in INFO:
         raise ConfigError(f"info {what}: not known", todo=f"it can be {', '.join(INFO)}")
     return INFO[what](debugger)
@@ -96,22 +96,22 @@ def _ranks(debugger: Debugger) -> Answer:
     return Answer((Table(names, rows),), {"ranks": facts})
 
 
-def _marks(debugger: Debugger) -> Answer:
-    marks = debugger.marks.all
-    if not marks:
-        return said("no marks; mark NAME makes one", marks=[])
+def _flags(debugger: Debugger) -> Answer:
+    flags = debugger.flags.all
+    if not flags:
+        return said("no flags; flag NAME makes one", flags=[])
     first_ns = debugger.bounds_ns[0]
     rows = tuple(
-        (f"@{name}", mark.rank, mark.step, moment(mark.ts_ns - first_ns, RESOLUTION_NS))
-        for name, mark in marks.items()
+        (f"@{name}", flag.rank, flag.step, moment(flag.ts_ns - first_ns, RESOLUTION_NS), flag.note)
+        for name, flag in sorted(flags.items(), key=lambda each: each[1].ts_ns)
     )
-    return listed(("mark", "rank", "step", "at"), rows, "marks")
+    return listed(("flag", "rank", "step", "at", "note"), rows, "flags")
 
 
 def _delete(debugger: Debugger, words: str) -> Answer:
     if words.startswith("@"):
-        debugger.marks.drop(words[1:])
-        return said(f"mark {words} is gone")
+        debugger.flags.drop(words[1:])
+        return said(f"flag {words} is gone")
     wanted = [number for number in debugger.stops if not words or words == str(number)]
     if not wanted:
         there = ", ".join(map(str, debugger.stops)) or "none"
@@ -121,7 +121,9 @@ def _delete(debugger: Debugger, words: str) -> Answer:
     return said(f"stop {', '.join(map(str, wanted))} deleted", deleted=wanted)
 
 
-INFO = {"stops": _stops, "ranks": _ranks, "marks": _marks}
+AS_BEFORE = {"marks": "flags"}
+"""What may be asked for by the name that it had before."""
+INFO = {"stops": _stops, "ranks": _ranks, "flags": _flags}
 
 
 def stop_words(debugger: Debugger) -> Iterable[str]:
@@ -164,9 +166,9 @@ STOPPING = Group(
                 stop_words, lambda debugger: _example_watch(debugger, "rwatch")),
         Command("trace", "trace WHERE [=> COLUMNS]", "print a line for each hit that is passed",
                 _trace, (), stop_words, lambda debugger: f"trace {example_stop(debugger)}"),
-        Command("info", "info stops|ranks|marks", "list what there is", _info, ("i",),
+        Command("info", "info stops|ranks|flags", "list what there is", _info, ("i",),
                 lambda _debugger: INFO, lambda _debugger: "info stops"),
-        Command("delete", "delete [N|@NAME]", "delete a stop or a mark; all stops without", _delete,
+        Command("delete", "delete [N|@NAME]", "delete a stop or a flag; all stops without", _delete,
                 ("d",), lambda debugger: map(str, debugger.stops), lambda _debugger: "delete 1"),
     ),
 )  # fmt: skip

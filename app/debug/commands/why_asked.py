@@ -45,5 +45,5 @@ def asked_of(debugger: Debugger, words: str) -> Asked:
 
 
 def _place(debugger: Debugger, written: str) -> str:
-    """A mark of that name, as in goto @name, else a place of another kind."""
-    return f"@{written}" if written in debugger.marks.all else written.removeprefix("@")
+    """A flag of that name, as in goto @name, else a place of another kind."""
+    return f"@{written}" if written in debugger.flags.all else written.removeprefix("@")

@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from stepscope.app.debug.debugger.marks import Marks
 from stepscope.app.debug.debugger.targets import rank_of, target_of
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.moments import Moments, Position
@@ -23,6 +22,7 @@ from stepscope.app.debug.stops.hits import Here
 from stepscope.app.debug.stops.stop import Does, Hit, Stop, found
 from stepscope.app.debug.stops.tables import OF_STATE, Tables
 from stepscope.app.debug.stops.watch_stops import names_of_a_rank
+from stepscope.app.kept.flags import Flag, Flags
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -42,7 +42,7 @@ class Debugger:
         """
         self.trace = trace
         self.tables = Tables(trace)
-        self.marks = Marks(trace.path)
+        self.flags = Flags(trace.path)
         self.stops: dict[int, Stop] = {}
         self.last_hit: Hit | None = None
         self._num_stops = 0
@@ -130,8 +130,8 @@ class Debugger:
             self._goto_of(rank, place)
             return
         target = target_of(text)
-        if target.mark is not None:
-            self.go(self.marks.get(target.mark))
+        if target.flag is not None:
+            self.go_to_flag(self.flags.get(target.flag))
         elif target.step is not None:
             self.session.goto(step=target.step)
         elif target.seq is not None:
@@ -152,10 +152,21 @@ class Debugger:
             self.rank = before
             raise
 
-    def go(self, mark: Position) -> None:
-        """Go to where a mark leads, in its rank."""
-        self.switch(mark.rank)
-        self.session.position = mark
+    def go(self, position: Position) -> None:
+        """Go to a position, in its rank."""
+        self.switch(position.rank)
+        self.session.position = position
+
+    def go_to_flag(self, flag: Flag) -> None:
+        """Go to where a flag is: to its place in its rank, where it has one, else to its time."""
+        if flag.rank is None:
+            self.session.goto(ts_ns=flag.ts_ns)
+        else:
+            self.go(Position(flag.rank, flag.step, flag.seq, flag.ts_ns))
+
+    def flag(self, name: str, note: str = "") -> str:
+        """Give the position a name and a note; gives the name. Raises ConfigError, WriteError."""
+        return self.flags.put(name, flag_of(self.position, note))
 
     def position_of(self, text: str) -> Position:
         """The position that is written so, without going there."""
@@ -250,3 +261,9 @@ class Debugger:
 
     def _ranks_known(self) -> str:
         return f"it has {', '.join(map(str, self.ranks))}" if self.ranks else "it has no rows"
+
+
+def flag_of(position: Position, note: str = "") -> Flag:
+    """The flag of a position, to which it leads in its rank."""
+    rank, step, seq, ts_ns = position
+    return Flag(ts_ns, note, rank=rank, step=step, seq=seq)

@@ -22,7 +22,7 @@ class Target(NamedTuple):
     step: int | None = None
     after_ns: int | None = None
     share: float | None = None
-    mark: str | None = None
+    flag: str | None = None
     seq: int | None = None
 
 
@@ -33,13 +33,13 @@ def rank_of(text: str) -> tuple[str, int | None]:
 
 
 def target_of(text: str) -> Target:
-    """Read where to go: a step, a time since the trace began, a share of it, a mark, a change.
+    """Read where to go: a step, a time since the trace began, a share of it, a flag, a change.
 
     Raises ConfigError naming the forms that there are.
     """
     text = text.strip()
     if text.startswith("@"):
-        return Target(mark=text[1:])
+        return Target(flag=text[1:])
     if re.search(rf"\d{{{MOST_DIGITS + 1}}}", text.replace(",", "")):
         raise ConfigError(f"{text[:MOST_DIGITS]}...: no place has so many digits")
     if text in {"start", "end"}:

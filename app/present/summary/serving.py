@@ -31,7 +31,7 @@ LOADS = {
     "num_running": ("requests running", "the step's `num_running`"),
     "kv_usage": ("KV in use", "the step's `kv_blocks_free` and `kv_blocks_total`"),
 }
-NO_SLO = "Add --slo ttft=500ms,tpot=50ms to see goodput, who missed it, and why."
+NO_SLO = "Not given. Add --slo ttft=500ms,tpot=50ms to see goodput, who missed it, and why."
 
 
 def serving_parts(trace: Trace, blamed: Blame, slo: Slo | None) -> Iterator[Part]:
@@ -40,7 +40,7 @@ def serving_parts(trace: Trace, blamed: Blame, slo: Slo | None) -> Iterator[Part
         yield Part(tuple(_arrivals(trace)))
         return
     if blamed.names_requests:
-        yield _slo_part(trace, blamed, slo)
+        yield slo_part(trace, blamed, slo)
         yield _latencies(trace, blamed, slo)
     if part := _load(trace, asked=blamed.names_requests):
         yield part
@@ -61,7 +61,8 @@ def _arrivals(trace: Trace) -> Iterator[Block]:
             yield Fact(name, (f"{count(told.total)} tokens, {each}",))
 
 
-def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+def slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+    """What became of the SLO of a trace that names requests, or how one is given."""
     if slo is None:
         return Part((Heading("SLO"), Paragraph(NO_SLO, Tone.MUTED)))
     return Part(tuple(slo_blocks(judged(trace, blamed, slo))))

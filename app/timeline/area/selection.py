@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.picture import SpanView
 
 GROUPINGS = ("name", "state", "lane", "pivot")
@@ -28,6 +29,7 @@ class Selection:
 
     `point` is the lane and the time of the cursor, where it was put into a lane. `lanes` are those
     of the mark, `pick` a row of its sums; `with_path` tells whether the path to the span is shown.
+    `flags` are those that stand where the cursor is.
     """
 
     mark: tuple[int, int] | None = None
@@ -38,3 +40,4 @@ class Selection:
     with_path: bool = False
     pick: Pick | None = None
     point: tuple[int, int] | None = None
+    flags: tuple[FlagAt, ...] = ()

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.kept.flags import Flag
 from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.flags.flag_at import lane_key
 from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.finding_rows import FindingRows
 from stepscope.app.tui.pages.page import Opened
@@ -59,6 +61,14 @@ class FindingsPage(TablePage):
             self.table.show(FindingRows(state))
         if state.findings:
             self.point_at(state.finding or 0)
+
+    def flag_place(self, opened: Opened) -> Flag:
+        """When the finding under the cursor is, in its lane."""
+        found, timeline = self._found(), opened.view.timeline
+        if found is None or found.ts_ns is None:
+            return super().flag_place(opened)
+        lane = timeline.lane_of(found)
+        return Flag(found.ts_ns, lane=None if lane is None else lane_key(timeline.lanes[lane]))
 
     def action_jump(self) -> None:
         """Go to the finding in the timeline."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,16 @@ from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.tui.pages.overview_words import About, about
 from stepscope.app.widths import fit
 from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.trace import Trace
 
-Reopen = Callable[[Path], Trace]
-"""Opens what lies at a path, as the options of the command line say."""
+Reopen = Callable[[Path, Progress | None], Trace]
+"""Opens what lies at a path, as the options of the command line say, and tells how far it is."""
+
+
+def opened_from(path: Path, told: Progress | None = None) -> Trace:
+    """Open what lies at a path, without any options."""
+    return Trace.open(path, progress=told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +72,22 @@ class Opening(Static):
         read: Trace | StepscopeError
 
     @dataclass
+    class Another(Message):
+        """Another trace was opened, or why it cannot be."""
+
+        path: Path
+        read: Trace | StepscopeError
+
+    @dataclass
     class Failed(Message):
         """Slow work could not be done: to lay out, to step through, or to check."""
 
         work: str
         error: StepscopeError
 
-    def __init__(self, trace: Trace, reopen: Reopen = Trace.open, *, id: str | None = None) -> None:
+    def __init__(
+        self, trace: Trace, reopen: Reopen = opened_from, *, id: str | None = None
+    ) -> None:
         super().__init__(id=id, markup=False)
         self.trace, self.reopen = trace, reopen
 
@@ -81,36 +97,60 @@ class Opening(Static):
         try:
             if trace.path is None:
                 raise StepscopeError("it was not opened from a file", where=trace.name)
-            self.trace = self.reopen(trace.path)
+            self.trace = self.reopen(trace.path, self._report_read)
             self.post_message(self.Reread(self.trace))
         except StepscopeError as error:
             self.post_message(self.Reread(error))
 
+    @work(thread=True, exclusive=True, group="another")
+    def open_another(self, path: Path) -> None:
+        """Open another trace, and tell how far it is."""
+        try:
+            self.post_message(self.Another(path, self.reopen(path, self._report_read)))
+        except StepscopeError as error:
+            self.post_message(self.Another(path, error))
+        except Exception as error:
+            what = f"cannot open it: {type(error).__name__}: {error}"
+            known = StepscopeError(what, where=str(path), todo="report this as a bug")
+            self.post_message(self.Another(path, known))
+
     @work(thread=True)
     def read(self) -> None:
         """Lay the trace out, then make its states ready to be looked up."""
-        self._attempt("lay out", lambda: self.Opened(read_models(self.trace, self._report)))
-        self._attempt("step through", lambda: self.Stepped(Session(self.trace)))
+        trace = self.trace
+        self._attempt(trace, "lay out", lambda: self.Opened(read_models(trace, self._report)))
+        self._attempt(trace, "step through", lambda: self.Stepped(Session(trace)))
 
     @work(thread=True)
     def check(self) -> None:
         """Run the rules."""
-        self._attempt("check", lambda: self.Checked(check(self.trace, progress=self._report_rule)))
+        trace = self.trace
+        checked = functools.partial(check, trace, progress=self._report_rule)
+        self._attempt(trace, "check", lambda: self.Checked(checked()))
         self._report("")
 
-    def _attempt(self, work: str, make: Callable[[], Message]) -> None:
+    def _attempt(self, trace: Trace, work: str, make: Callable[[], Message]) -> None:
+        """Post what is made of a trace, or why it cannot be; nothing where another is open."""
+        came = self._made(trace, work, make)
+        if trace is self.trace:
+            self.post_message(came)
+
+    def _made(self, trace: Trace, work: str, make: Callable[[], Message]) -> Message:
         try:
-            self.post_message(make())
+            return make()
         except StepscopeError as error:
-            self.post_message(self.Failed(work, error))
+            return self.Failed(work, error)
         except Exception as error:
             # A traceback over the screen would tell a user nothing.
             what = f"cannot {work} the trace: {type(error).__name__}: {error}"
-            known = StepscopeError(what, where=self.trace.name, todo="report this as a bug")
-            self.post_message(self.Failed(work, known))
+            known = StepscopeError(what, where=trace.name, todo="report this as a bug")
+            return self.Failed(work, known)
 
     def _report(self, text: str) -> None:
         self.post_message(self.Progressed(text))
+
+    def _report_read(self, what: str, done: int, total: int | None) -> None:
+        self._report(f"{what} {100 * done // total} %" if total else f"{what} {done:,}")
 
     def _report_rule(self, rule: str, done: int, total: int | None) -> None:
         self._report(f"{rule}, {done} of {total} rules")

@@ -16,11 +16,14 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.debug import Session
+from stepscope.app.kept.flags import Flag
 from stepscope.app.live.follower import Status
 from stepscope.app.live.found_so_far import Came
 from stepscope.app.live.words import STEPS_ARE_NOT_WALKED
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline import Hit
+from stepscope.app.timeline.flags.flag_at import FlagAt
+from stepscope.app.timeline.flags.flag_walk import flag_here
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.actions import Action, bindings
 from stepscope.app.tui.pages.loading import Models
@@ -116,6 +119,12 @@ class Page(Widget, can_focus=True):
 
         hit: Hit
 
+    @dataclass
+    class FlagChosen(Message):
+        """A flag is to be shown in the timeline."""
+
+        flag: FlagAt
+
     def __init_subclass__(cls, **options: Any) -> None:
         cls.BINDINGS = [*bindings(cls.ACTIONS)]
         super().__init_subclass__(**options)
@@ -145,6 +154,10 @@ class Page(Widget, can_focus=True):
         if found and found.request is not None:
             return found.rank or 0, found.request
         return None if view.lane is None else view.timeline.request_of(view.lane)
+
+    def flag_place(self, opened: Opened) -> Flag:
+        """Where a flag is put that is asked for here: at what is selected on the timeline."""
+        return flag_here(opened.view)
 
     def let_go(self) -> bool:
         """Let go of what is chosen on this page alone; False if there is nothing to let go of."""

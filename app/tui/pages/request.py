@@ -9,9 +9,11 @@ from textual import work
 from textual.app import ComposeResult
 from textual.message import Message
 
+from stepscope.app.kept.flags import Flag
 from stepscope.app.present.blocks import Paragraph, Tone
 from stepscope.app.present.inspected.request_page import request_blocks
 from stepscope.app.timeline import Hit
+from stepscope.app.timeline.flags.flag_walk import flag_of_request
 from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.page import Opened, Page, Who
 from stepscope.app.tui.widgets.latest import Latest
@@ -55,6 +57,11 @@ class RequestPage(Page):
     def compose(self) -> ComposeResult:
         """Lay out the words."""
         yield Prose(id="request-words")
+
+    def flag_place(self, opened: Opened) -> Flag:
+        """Where the lane of the request begins, where it has one."""
+        own = flag_of_request(opened.view, *self.who) if self.who else None
+        return own or super().flag_place(opened)
 
     def show(self, opened: Opened) -> None:
         """Show the request that is asked for."""

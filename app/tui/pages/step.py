@@ -11,7 +11,9 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from stepscope.app.debug import Position, Session
+from stepscope.app.debug.debugger.all_ranks import flag_of
 from stepscope.app.debug.shown.why_blocks import target_of
+from stepscope.app.kept.flags import Flag
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.pages.page import Opened, Who
@@ -92,6 +94,10 @@ class StepPage(AskingPage):
         """The request that is followed, where there is one."""
         rank = self.session.position.rank if self.session else 0
         return (rank, self.request) if self.request is not None else super().asked(opened)
+
+    def flag_place(self, opened: Opened) -> Flag:
+        """Where the session stands, to which the flag then leads in the debugger as well."""
+        return flag_of(self.session.position) if self.session else super().flag_place(opened)
 
     def now_ns(self, opened: Opened) -> int:
         """Where the session stands: something happened there, maybe later than the cursor."""

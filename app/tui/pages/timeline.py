@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.keymap import TIMELINE
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
@@ -63,6 +66,13 @@ KEYS = (
 
 class TimelinePage(Page):
     """Draws a view state, and changes it as keys and mouse say."""
+
+    @dataclass
+    class FlagWanted(Message):
+        """A flag is to be put at a time, or the one that is there is to be changed."""
+
+        ts_ns: int
+        flag: FlagAt | None
 
     ACTIONS = KEYS
     MINIMAP, AXIS, DETAILS = Minimap, TimeAxis, Details
@@ -215,6 +225,17 @@ class TimelinePage(Page):
     @on(Minimap.FindingChosen)
     def _choose_mark(self, event: Minimap.FindingChosen) -> None:
         self.post_message(self.FindingChosen(event.index))
+
+    @on(Minimap.FlagChosen)
+    def _choose_flag_on_map(self, event: Minimap.FlagChosen) -> None:
+        self.post_message(self.FlagChosen(event.flag))
+
+    @on(TimeAxis.Clicked)
+    def _click_ruler(self, event: TimeAxis.Clicked) -> None:
+        if event.twice:
+            self.post_message(self.FlagWanted(event.ts_ns, event.flag))
+        elif event.flag:
+            self.post_message(self.FlagChosen(event.flag))
 
     @on(Table.Chosen, "#finding-list")
     def _choose_row(self, event: Table.Chosen) -> None:

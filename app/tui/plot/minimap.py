@@ -12,8 +12,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from stepscope.analyzers.findings.finding import SEVERITIES
-from stepscope.app.palette import HIT, HIT_GLYPH, SEVERITY_MARKS, STATES
+from stepscope.app.palette import FLAG, FLAG_GLYPH, HIT, HIT_GLYPH, SEVERITY_MARKS, STATES
 from stepscope.app.timeline import LoadOverTime
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
@@ -28,7 +29,7 @@ from stepscope.app.tui.ink import (
 
 # Dots of a braille cell from the bottom up, for its left and its right column.
 LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
-MARKS = {HIT_GLYPH, *(mark.glyph for mark in SEVERITY_MARKS.values())}
+MARKS = {FLAG_GLYPH, HIT_GLYPH, *(mark.glyph for mark in SEVERITY_MARKS.values())}
 
 
 class Minimap(Widget):
@@ -53,6 +54,12 @@ class Minimap(Widget):
         """The mark of hits was clicked: when the first of them is."""
 
         ts_ns: int
+
+    @dataclass
+    class FlagChosen(Message):
+        """A flag was clicked."""
+
+        flag: FlagAt
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -87,6 +94,7 @@ class Minimap(Widget):
             self._paint_load(line, self.size.height - 2 - y, self.state)
             if y == 0:
                 self._paint_hits(line, self.state)
+                self._paint_flags(line, self.state)
         self._paint_viewport(line, self.state)
         if is_last:
             self._paint_current(line, self.state)
@@ -97,7 +105,10 @@ class Minimap(Widget):
         event.stop()
         found = self._finding_at(event.x) if event.y == self.size.height - 1 else None
         hit_ns = self._hit_at(event.x) if event.y == 0 else None
-        if found is not None:
+        flag = self._flag_at(event.x) if event.y == 0 else None
+        if flag is not None:
+            self.post_message(self.FlagChosen(flag))
+        elif found is not None:
             self.post_message(self.FindingChosen(found))
         elif hit_ns is not None:
             self.post_message(self.HitChosen(hit_ns))
@@ -136,6 +147,12 @@ class Minimap(Widget):
         )
         distance, index = min(near, default=(2, 0))
         return index if distance <= 1 else None
+
+    def _flag_at(self, x: int) -> FlagAt | None:
+        """The flag in a cell, the first of several; None where there is none."""
+        state = self.state
+        assert state is not None
+        return next((each for each in state.flags if self._cell_of(each.ts_ns, state) == x), None)
 
     def _hit_at(self, x: int) -> int | None:
         """When the first hit is whose mark stands in a cell or next to it, the nearest first."""
@@ -192,6 +209,12 @@ class Minimap(Widget):
         """Marks where the condition that is looked for is met, over the load."""
         for cell in np.unique(self._hit_cells(state)).tolist():
             line.put(self.gutter_width + cell, HIT_GLYPH, ink(HIT, BACKGROUND, bold=True))
+
+    def _paint_flags(self, line: Line, state: Navigator) -> None:
+        """What a user put somewhere, over the load as well."""
+        for flag in state.flags:
+            x = self._cell_of(flag.ts_ns, state)
+            line.put(x, FLAG_GLYPH, ink(FLAG, BACKGROUND, bold=True))
 
     def _paint_viewport(self, line: Line, state: Navigator) -> None:
         start = self._cell_of(state.viewport.t0, state)

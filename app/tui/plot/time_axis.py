@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from stepscope.app.palette import FLAG, FLAG_GLYPH
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BORDER, MUTED, PANEL, ink, on
@@ -13,15 +18,25 @@ from stepscope.app.tui.plot.lane_list import Lanes
 from stepscope.app.tui.plot.lane_painter import MARK
 from stepscope.app.tui.plot.span_bars import Plot
 from stepscope.app.units import duration, ticks
-from stepscope.app.widths import width_of
+from stepscope.app.widths import fit, width_of
 
 CELLS_PER_TICK = 14
+LONGEST_NAME = 16
+"""Cells of the name of a flag on the ruler."""
 
 
 class TimeAxis(Widget):
     """Round times, the cursor and the marked range, over the plot of the lanes."""
 
     ALLOW_SELECT = False
+
+    @dataclass
+    class Clicked(Message):
+        """The ruler was clicked, maybe twice, at a flag where there is one."""
+
+        ts_ns: int
+        flag: FlagAt | None
+        twice: bool
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -39,6 +54,7 @@ class TimeAxis(Widget):
         line = Line(self.size.width, ink(MUTED, PANEL))
         if self.state and self.plot:
             self._paint_ticks(line, self.state, self.plot)
+            self._paint_flags(line, self.state, self.plot)
             self._paint_mark(line, self.state, self.plot)
             self._paint_cursor(line, self.state, self.plot)
         return line.strip()
@@ -53,6 +69,26 @@ class TimeAxis(Widget):
             line.put(x, "╷", ink(BORDER, PANEL))
             if x + 1 + width_of(label) <= end:
                 line.put(x + 1, label, ink(MUTED, PANEL), end)
+
+    def _paint_flags(self, line: Line, state: Navigator, plot: Plot) -> None:
+        """Each flag at its time, with as much of its name as there is room for before the next."""
+        style, end = ink(FLAG, PANEL, bold=True), plot.left + plot.width
+        shown = self._flags_on(state, plot)
+        ends = [x for x, _ in shown[1:]] + [end]
+        for (x, flag), after in zip(shown, ends, strict=False):
+            line.put(x, FLAG_GLYPH, style)
+            room = min(after - x - 2, LONGEST_NAME)
+            if room >= min(width_of(flag.name), 3):
+                line.put(x + 1, f"{fit(flag.name, room)} ", style, end)
+
+    def _flags_on(self, state: Navigator, plot: Plot) -> list[tuple[int, FlagAt]]:
+        """The flags in view with their cells; of those in one cell the first."""
+        view = plot.viewport
+        cells: dict[int, FlagAt] = {}
+        for flag in state.flags:
+            if view.t0 <= flag.ts_ns < view.t1:
+                cells.setdefault(plot.cell(flag.ts_ns), flag)
+        return sorted(cells.items(), key=lambda each: each[0])
 
     def _paint_mark(self, line: Line, state: Navigator, plot: Plot) -> None:
         if state.mark is None:
@@ -84,6 +120,15 @@ class TimeAxis(Widget):
         """Mark up to the mouse."""
         if self.plot and self._drag_from is not None:
             self.post_message(Lanes.Marked(self._drag_from, self.plot.time(event.x)))
+
+    def on_click(self, event: events.Click) -> None:
+        """Say at which time it was clicked, and at which flag: at its glyph, or next to it."""
+        if self.state is None or self.plot is None or event.x < self.plot.left:
+            return
+        near = ((abs(x - event.x), flag) for x, flag in self._flags_on(self.state, self.plot))
+        distance, flag = min(near, key=lambda each: each[0], default=(2, None))
+        found = flag if distance <= 1 else None
+        self.post_message(self.Clicked(self.plot.time(event.x), found, event.chain > 1))
 
     def on_mouse_up(self) -> None:
         """Leave the mark as it is."""

@@ -23,6 +23,8 @@ MOUSE = (
     ("wheel", "zoom where the mouse is; over the names: scroll"),
     ("shift wheel", "pan"),
     ("drag", "pan; with shift: mark a range of the lanes; on the ruler: a range"),
+    ("double click", "on the ruler: put a flag there, or change the one that is there"),
+    ("flag", "click it to go there, on the ruler or on the map"),
     ("map", "click or drag to look there"),
     ("legend", "click a state to hide it, again to show it"),
     ("section", "click its header, or that of a group, to collapse it"),

@@ -85,6 +85,14 @@ class LiveStrip(Bar):
             self._on_disk = OnDisk(self._on_disk.path)
         self._appear()
 
+    def look_at(self, path: Path | None) -> None:
+        """Look at another file from now on."""
+        is_timed = self._on_disk is not None or self._follower is not None
+        self._on_disk = OnDisk(path) if path else None
+        self.forget()
+        if self._on_disk and not is_timed:
+            self.set_interval(LOOK_AT_DISK_EVERY_S, self.ask)
+
     def left(self) -> Sequence[Piece]:
         """What goes on, what matters most first."""
         if self.said:

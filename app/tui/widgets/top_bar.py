@@ -37,7 +37,7 @@ class TopBar(Bar):
         return [Piece(f"  {self.place}  ", ink(TEXT, PANEL), "app.page('step')"), *self._verdict()]
 
     def _verdict(self) -> Sequence[Piece]:
-        if self.result is None:
+        if self.result is None or self.progress:
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
         found = tally(self.result)
         if self.result.coverage.verdict:

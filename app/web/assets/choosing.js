@@ -2,9 +2,11 @@
 import * as address from "./address.js";
 import { redraw } from "./asking.js";
 import { arrange, draw } from "./drawing.js";
+import { flagNear } from "./flags.js";
 import { ranges } from "./numbering.js";
+import { RULER } from "./overlays.js";
 import { at, lanesBetween } from "./placing.js";
-import { model, seen } from "./seen.js";
+import { model, seen, xOf } from "./seen.js";
 import * as tip from "./tip.js";
 
 export const laneHere = () => (seen.view.lane === null ? undefined : model().lanes[seen.view.lane]);
@@ -55,6 +57,16 @@ export function hide(name) {
   changed({ hide: seen.view.hide.join(",") });
 }
 
+/** The flag at a place of the ruler.
+ * @param {number} x */
+export const flagAt = (x) => flagNear(seen.view, xOf, x);
+
+/** @param {number} x  of the ruler */
+export function goToFlag(x) {
+  const flag = flagAt(x);
+  if (flag) address.navigate({ go: `flag-${flag[0]}` });
+}
+
 /**
  * @param {[number, number]} ends
  * @param {[number, number]} heights
@@ -84,6 +96,6 @@ export function sketch(ends, heights) {
  */
 export function point(x, y = 0) {
   seen.hover = x === null ? null : at(x, y);
-  tip.show(seen.hover, model(), otherColours());
+  tip.show(seen.hover, model(), otherColours(), x === null || y >= RULER ? null : flagAt(x));
   draw();
 }

@@ -48,5 +48,6 @@ function paint() {
   paintFrame(ctx, { ...seen, model: model(), placed: placed(), colours, width: w, height: h, xOf });
   minimap.show(view, model());
   minimap.mark(view.hits);
+  minimap.flag(view.flags, model().length);
   labels.show(plan, view, RULER, acts);
 }

@@ -2,6 +2,7 @@
 import * as address from "./address.js";
 import * as both from "./both.js";
 import { byId, overlay } from "./dom.js";
+import * as flagging from "./flagging.js";
 import * as live from "./live.js";
 import * as query from "./query.js";
 import { savePicture } from "./saving.js";
@@ -16,6 +17,7 @@ const click = (what) => /** @type {HTMLElement | null} */ (document.querySelecto
  * @returns {[string, string, () => void][]} */
 const ownKeys = () => [
   ["e", "explain the finding", () => click("#about a")],
+  ...(document.getElementById("open-other") ? [/** @type {[string, string, () => void]} */ (["O", "open another trace", () => click("#open-other")])] : []),
   ...[...document.querySelectorAll(".leaf")].map((each) => {
     const leaf = /** @type {HTMLElement} */ (each);
     return /** @type {[string, string, () => void]} */ ([leaf.dataset.key, leaf.title, () => leaf.click()]);
@@ -36,16 +38,26 @@ const OPENS = {
   value: () => stops.ask("value"),
   align: both.next,
   exchange: () => click("#exchange"),
+  flag: flagging.ask,
+  flags: () => click("#tab-flags"),
   "what-if": () => stops.ask("what"),
   "next-hit": () => stops.walk("next-hit"),
   "previous-hit": () => stops.walk("previous-hit"),
 };
 
 function clear() {
+  if (flagging.isOpen()) return flagging.close();
   if (document.querySelector("#explain.open")) return address.navigate({ explain: null }, true);
   if (document.querySelector("#help.open")) return overlay("help", false);
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
   return address.go("clear");
+}
+
+/** Escape in a line leaves that line alone, and what lies over the page with it.
+ * @param {HTMLElement} typing */
+function leave(typing) {
+  typing.blur();
+  if (flagging.isOpen()) flagging.close();
 }
 
 /** @type {Map<string, () => void>} */
@@ -72,7 +84,8 @@ export function bind(keymap) {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = /** @type {Element} */ (event.target).closest("input, textarea, select");
-  if (typing && (event.key !== "Escape" || query.isOffering())) return;
+  if (typing && event.key === "Escape" && !query.isOffering()) leave(/** @type {HTMLElement} */ (typing));
+  if (typing) return;
   const act = byKey.get(event.key);
   if (!act || !stage.ready()) return;
   event.preventDefault();

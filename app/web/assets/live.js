@@ -12,7 +12,7 @@ const STILL_MS = 2000;    // what lies on the disk seldom changes
 const PATIENCE_MS = 5000; // a revision that takes longer no longer holds up the next
 
 /** @typedef {"NEWEST" | "HERE" | "PAUSED"} Following */
-/** @typedef {{revision: number | null, told: [string, string][], live: boolean}} News */
+/** @typedef {{revision: number | null, told: [string, string][], live: boolean, flags: number}} News */
 
 /** @type {Following} */
 let following = "NEWEST";
@@ -21,6 +21,9 @@ let isLive = false;
 let revision = 0;
 let wanted = 0; // when a revision under way was asked for; 0 when none is
 let timer = 0;
+/** How often the flags were changed, as the server counts.
+ * @type {number | null} */
+let flags = null;
 
 /** @param {Model} model */
 export function open(model) {
@@ -50,6 +53,8 @@ async function ask() {
   if (!isFollowed()) return;
   isLive = news.live;
   tell(news.told);
+  if (flags !== null && flags !== news.flags && !address.pending()) address.navigate({}, true); // somebody put one
+  flags = news.flags;
   const isUnderWay = wanted > 0 && performance.now() - wanted < PATIENCE_MS;
   if (news.revision === null || news.revision === revision || isUnderWay || address.pending()) return;
   take(false);

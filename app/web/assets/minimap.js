@@ -1,6 +1,6 @@
 /* The window over the load of the whole trace: drag it, or click where to look. */
 import { byId, element } from "./dom.js";
-/** @import { Hits, Model, Range } from "./types.js" */
+/** @import { FlagAt, Hits, Model, Range } from "./types.js" */
 
 const GLYPH = "◆";
 
@@ -37,6 +37,29 @@ export function mark(hits) {
   });
   byId("stops").replaceChildren(...marks);
   byId("told-hits").textContent = hits && hits.told ? `${GLYPH} ${hits.told}` : "";
+}
+
+/** The flags that stand over the load.
+ * @type {FlagAt[] | undefined} */
+let flagged;
+
+/**
+ * Show flags over the load, each a link to where it is.
+ * @param {FlagAt[] | undefined} flags
+ * @param {number} length
+ */
+export function flag(flags, length) {
+  if (flags === flagged) return;
+  flagged = flags;
+  const marks = (flags || []).filter(([, , t]) => t >= 0 && t <= length).map(([name, note, t]) => {
+    const link = /** @type {HTMLAnchorElement} */ (element("a", "flag-mark", "⚑"));
+    link.href = `?go=flag-${name}`;
+    link.title = link.ariaLabel = `@${name}${note && `: ${note}`}`;
+    link.tabIndex = -1;
+    link.style.left = `${(100 * t) / length}%`;
+    return link;
+  });
+  byId("flag-marks").replaceChildren(...marks);
 }
 
 /**

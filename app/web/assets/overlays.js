@@ -1,4 +1,5 @@
 /* What lies over the rows of a frame: selection, arrows, findings, ruler, the step in question, mark, cursor. */
+import { paintFlags } from "./flags.js";
 import { paintFlows } from "./flows.js";
 import { duration, moment } from "./scale.js";
 /** @import { Frame, Pen, Placed, Ticks } from "./types.js" */
@@ -16,6 +17,7 @@ export function paintOver(ctx, frame, marks) {
   selected(ctx, frame);
   findings(ctx, frame);
   ruler(ctx, frame, marks);
+  paintFlags(ctx, frame, RULER);
   during(ctx, frame);
   marked(ctx, frame);
   diverged(ctx, frame);

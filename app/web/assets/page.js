@@ -4,9 +4,10 @@ import { show } from "./asking.js";
 import * as both from "./both.js";
 import * as busy from "./busy.js";
 import * as charts from "./charts.js";
-import { hide, otherColours } from "./choosing.js";
+import { flagAt, hide, otherColours } from "./choosing.js";
 import { setProps, start } from "./dash.js";
 import { byId, element, overlay } from "./dom.js";
+import * as flagging from "./flagging.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import { whenMoved } from "./moving.js";
@@ -30,7 +31,7 @@ function open(model) {
   if (stage.ready()) return live.renew(model);
   if (both.isElsewhere(model)) return undefined;
   panels.open();
-  stage.open(model);
+  stage.open(model, { askAt: (t, x) => flagging.askAt(t, flagAt(x)) });
   watchLegend();
   fillHelp(keys.bind(model.keymap));
   theme.follow(() => {
@@ -192,4 +193,5 @@ start({
   step,
   place,
   suggested: query.suggested,
+  flagged: flagging.flagged,
 });

@@ -19,6 +19,8 @@ const STILL = 4; // pixels that a click may move
  * @property {(t0: number) => void} slide
  * @property {(share: number) => void} pan
  * @property {(pixels: number, t: number) => void} wheel
+ * @property {(t: number, x: number) => void} ruler  it was clicked there
+ * @property {(t: number, x: number) => void} flag  it was clicked twice
  * @property {() => void} focus */
 
 /**
@@ -69,13 +71,18 @@ export function attach(canvas, stage, acts) {
       acts.mark([was.from, acts.timeAt(x)], [was.y, y]);
     } else if (!was.moved) {
       const { lane, row, t } = acts.at(x, y);
-      if (lane) acts.select(lane.id, t);
+      if (y < RULER) acts.ruler(t, x);
+      else if (lane) acts.select(lane.id, t);
       else if (row && row.key) acts.collapse(row.key);
     }
   });
 
   canvas.addEventListener("pointerleave", () => acts.point(null));
-  canvas.addEventListener("dblclick", () => acts.focus());
+  canvas.addEventListener("dblclick", (event) => {
+    const [x, y] = at(event);
+    if (y < RULER) acts.flag(acts.timeAt(x), x);
+    else acts.focus();
+  });
 
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();

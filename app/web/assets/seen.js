@@ -7,7 +7,7 @@ import { byId, canvas } from "./dom.js";
 export const NO_VIEW = {
   t0: 0, t1: 1, lane: null, at: 0, pin: [], hide: [], collapse: [], mark: null, begun: null,
   selection: null, related: [], finding: null, during: null, hits: null,
-  lanes: [], colours: "", outlines: [],
+  lanes: [], colours: "", outlines: [], flags: [], flag: null,
 };
 
 /** `sketched` is a range that is being marked, `dragged` are the lanes over which it is.

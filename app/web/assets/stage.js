@@ -18,8 +18,15 @@ export const ready = () => seen.model !== null;
 export const state = () => seen.view;
 export const rows = () => seen.plan.rows;
 
-/** @param {Model} given */
-export function open(given) {
+/** What a double click on the ruler does where no flag can be put.
+ * @type {{askAt: (t: number, x: number) => void}} */
+const NO_FLAGS = { askAt: () => {} };
+
+/**
+ * @param {Model} given
+ * @param {typeof NO_FLAGS} [flags]  puts one at a time, or changes the one at a place of the canvas
+ */
+export function open(given, flags = NO_FLAGS) {
   take(given);
   document.title = `${given.name} · stepscope`;
   recolour();
@@ -29,6 +36,8 @@ export function open(given) {
   pointer.attach(canvas(), box(), {
     range: state, width, timeAt, at, point, sketch, mark, select, collapse, slide, pan, wheel,
     focus: () => address.go("focus"),
+    ruler: (_, x) => choosing.goToFlag(x),
+    flag: (t, x) => flags.askAt(t, x),
   });
   minimap.attach(model, { range: state, slide, wheel });
   box().addEventListener("scroll", redraw);

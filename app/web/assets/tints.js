@@ -3,7 +3,7 @@ import { image } from "./paint.js";
 import { model, seen } from "./seen.js";
 import * as theme from "./theme.js";
 
-const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "accent", "error", "warning", "info"];
+const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "accent", "error", "warning", "info", "flag"];
 
 /** By their names in the style sheet.
  * @type {Record<string, string>} */

@@ -1,7 +1,8 @@
 /* The note beside the mouse: what it is over. */
 import { byId, canvas, element } from "./dom.js";
+import { told } from "./flags.js";
 import { duration, moment } from "./scale.js";
-/** @import { Hover, Lane, Model, Shown } from "./types.js" */
+/** @import { FlagAt, Hover, Lane, Model, Shown } from "./types.js" */
 
 /**
  * @param {Shown | null} shown
@@ -25,10 +26,11 @@ function lines(shown, lane, model, otherwise) {
  * @param {Hover | null} hover
  * @param {Model} model
  * @param {boolean} otherwise
+ * @param {FlagAt | null} flag  of the ruler
  */
-export function show(hover, model, otherwise) {
+export function show(hover, model, otherwise, flag) {
   const tip = byId("tip");
-  const said = hover && hover.lane && lines(hover.shown, hover.lane, model, otherwise);
+  const said = flag ? told(flag) : hover && hover.lane && lines(hover.shown, hover.lane, model, otherwise);
   tip.style.visibility = said ? "visible" : "hidden";
   if (!hover || !said) return;
   tip.replaceChildren(element("b", "", said[0]), element("span", "", said[1]));

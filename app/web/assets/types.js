@@ -66,6 +66,8 @@
  * @property {Outline[]} outlines
  * @property {string | null} finding
  * @property {Hits | null} hits
+ * @property {FlagAt[]} [flags]
+ * @property {{place: string, was: string, line: string, new: string} | null} [flag]  where one is put now, the one that is there, what stands in the line at first, and in that of a new one
  * @property {[number, number] | null} [diverged]  when each of two traces differs first
  * @property {{start: number, end: number, label: string} | null} selection
  * @property {string[]} related
@@ -73,6 +75,9 @@
  * @property {string} [search]
  * @property {string} [said]  what is selected, in words
  * @property {string} [tab] */
+
+/** A flag: its name, its note, when it is, and in which lane.
+ * @typedef {[string, string, number, number | null]} FlagAt */
 
 /** An interval of a lane that stands out: lane, from when, until when, and why.
  * @typedef {[number, number, number, "preceding" | "following" | "path" | "gap" | "picked"]} Outline */

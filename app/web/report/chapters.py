@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.app.palette import FLAG_GLYPH, NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blame_bars import LOOKS, by_group
 from stepscope.app.present.blame_tables import swatch_of, totals_table
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Tone
 from stepscope.app.present.details import finding_blocks
 from stepscope.app.present.report_text import summed
+from stepscope.app.present.spans.flag_words import rows_of
+from stepscope.app.present.summary.serving import slo_part
 from stepscope.app.present.where import of_rank, place, when
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.units import count
@@ -20,6 +22,7 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.report import drawings
 from stepscope.app.web.report.markup import markup, swatch, tag, text
 from stepscope.app.web.shades import painted
+from stepscope.ingest.derive.states import is_list_of_arrivals
 
 MOST_FINDINGS, MOST_PICTURES, MOST_BARS = 200, 24, 30
 LARGEST_PICTURE = 60_000
@@ -141,6 +144,22 @@ def _left_out(rest: list[Finding]) -> list[str]:
         title=f"{len(rest):,} more findings, for which this report has no room",
     )  # fmt: skip
     return [markup([more])]
+
+
+def flags(loaded: LoadedTrace) -> str:
+    """What a user noted, and where; empty where nothing was."""
+    noted = loaded.flags.now
+    if not noted:
+        return ""
+    rows = tuple((FLAG_GLYPH, *cells) for cells in rows_of(noted, loaded.timeline))
+    return markup([Table(("", "flag", "note", "lane", "time"), rows)])
+
+
+def slo(loaded: LoadedTrace) -> str:
+    """What became of the SLO, or how one is given; empty where nobody was served."""
+    if not loaded.blamed.names_requests or is_list_of_arrivals(loaded.trace):
+        return ""
+    return markup(slo_part(loaded.trace, loaded.blamed, loaded.slo).blocks)
 
 
 def blame(loaded: LoadedTrace) -> str:

@@ -126,10 +126,18 @@ def _sections(
         yield f"{each.letter}-about", f"Overview{of}", chapters.overview(each.loaded)
     yield "part-timeline", "Timeline", _timeline(held, compared)
     for each in held:
+        of = f" of {each.letter}" if len(held) > 1 else ""
+        if flagged := chapters.flags(each.loaded):
+            yield f"{each.letter}-flags", f"Flags{of}", flagged
+    for each in held:
         of = f" in {each.letter}" if len(held) > 1 else ""
         number = f" ({len(each.loaded.findings):,})" if each.loaded.findings else ""
         found = chapters.findings(each.loaded, each.letter, room)
         yield f"{each.letter}-findings", f"Findings{of}{number}", found
+    for each in held:
+        of = f" in {each.letter}" if len(held) > 1 else ""
+        if judged := chapters.slo(each.loaded):
+            yield f"{each.letter}-slo", f"SLO{of}", judged
     for each in held:
         of = f" in {each.letter}" if len(held) > 1 else ""
         yield f"{each.letter}-blame", f"Where the time went{of}", chapters.blame(each.loaded)
@@ -150,8 +158,8 @@ PNG</button><span id="position" class="muted"></span><span id="told-hits"></span
 <noscript><p class="muted">A script draws the timeline; all else needs none.</p></noscript>
 <div id="page" aria-busy="true">
 <div id="map"><div class="gutter"><span id="load-of"></span><span>findings</span></div>
-<div id="overview"><div id="load"></div><div id="stops"></div><div id="marks"></div>
-<div id="clip"><div id="window"></div></div></div></div>
+<div id="overview"><div id="load"></div><div id="stops"></div><div id="flag-marks"></div>
+<div id="marks"></div><div id="clip"><div id="window"></div></div></div></div>
 <div id="stage" tabindex="0" role="application" aria-label="timeline"><div id="sticky">
 <div id="corner"></div><canvas id="canvas"></canvas><div id="pinned"></div></div>
 <div id="paper"><div id="names"></div></div></div>

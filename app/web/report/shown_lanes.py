@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stepscope.app.printable import plain
 from stepscope.app.web import wire
 from stepscope.app.web.loaded import LoadedTrace
 
@@ -49,6 +50,15 @@ def model(loaded: LoadedTrace, lanes: Sequence[int]) -> dict[str, Any]:
         "rows": _without_empty([row for row in rows if row is not None]),
         "findings": [
             {**found, "lane": number.get(found["lane"])} for found in whole["findings"][:MOST_MARKS]
+        ],
+        "flags": [
+            [
+                flag.name,
+                plain(flag.note),
+                flag.ts_ns - loaded.origin,
+                number.get(-1 if flag.lane is None else flag.lane),
+            ]
+            for flag in loaded.flags.now
         ],
         "name": whole["name"][:LONGEST],
     }

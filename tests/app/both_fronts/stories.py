@@ -77,6 +77,10 @@ TWICE, TWICE_AT = "KVB001", "KVB001 came at step 50"
 """A KV block that two requests have: what is found while one looks, and the step at which."""
 CHANGED = "the file on disk has changed: L reads it again"
 
+FLAG, FLAG_NOTE = "storm", "<b>all</b> [bold]wait[/] from here on"
+FLAG_LINE = f"@{FLAG} {FLAG_NOTE}"
+"""A flag that is put in one front and is there in the other, and in the debugger."""
+
 COMPARED_AT, COMPARED_AS = (
     "they diverge in step 3: batch, row 0",
     "aligned by step, 1 to 88 in both",

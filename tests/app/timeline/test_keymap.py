@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stepscope.app.timeline.keymap import KEYMAP, RECORDING, STOPS
+from stepscope.app.timeline.keymap import FLAGS, KEYMAP, RECORDING, STOPS
 from stepscope.app.timeline.moves import MOVES
 
-EVERY = (*KEYMAP, *RECORDING, *STOPS)
+EVERY = (*KEYMAP, *RECORDING, *STOPS, *FLAGS)
 
 
 def test_no_key_of_the_timeline_means_two_things() -> None:
@@ -22,4 +22,5 @@ def test_every_action_has_one_entry_and_says_what_it_does() -> None:
 
 
 def test_every_action_is_a_move_but_for_what_opens_something() -> None:
-    assert {each.action for each in KEYMAP} - {"search", "help", "picture"} == MOVES.keys()
+    opens = {"search", "help", "picture", "flag", "flags"}
+    assert {each.action for each in (*KEYMAP, *FLAGS)} - opens == MOVES.keys()

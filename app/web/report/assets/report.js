@@ -10,8 +10,8 @@ import { duration, moment } from "./scale.js";
 import { width } from "./seen.js";
 import * as stage from "./stage.js";
 import * as theme from "./theme.js";
-/** @import { Finding, Model, Range } from "./types.js" */
-/** @typedef {Model & {during: [number, number] | null}} Held */
+/** @import { FlagAt, Finding, Model, Range } from "./types.js" */
+/** @typedef {Model & {during: [number, number] | null, flags: FlagAt[]}} Held */
 
 const FRAMED = 0.2; // share of the view that a finding takes, as a jump on the page has it
 const MOMENT = 0.02; // share of the run that is shown around what has no length
@@ -48,6 +48,26 @@ function goTo(found) {
   const collapse = stage.state().collapse.filter((key) => !over.includes(key));
   stage.adopt({ ...stage.state(), ...range, collapse, finding: found.key, lane: found.lane, at: found.start, selection: null });
   about(found.key);
+}
+
+/** Go to a flag, at the same zoom, and say what is noted there.
+ * @param {FlagAt} flag */
+function goToFlag([name, note, t, lane]) {
+  const { length } = model();
+  const { t0, t1, collapse } = stage.state();
+  const from = t >= t0 && t < t1 ? t0 : Math.max(0, Math.min(t - (t1 - t0) / 2, length - (t1 - t0)));
+  const over = lane === null ? [] : [model().lanes[lane]].flatMap((each) => [each.section, `${each.section}/${each.group}`]);
+  stage.adopt({ ...stage.state(), t0: from, t1: from + t1 - t0, collapse: collapse.filter((key) => !over.includes(key)), lane, at: t, selection: null, finding: null });
+  byId("about").replaceChildren(element("h2", "", `⚑ @${name}`), element("p", "", note));
+}
+
+/** The flag before where one is, or after it.
+ * @param {number} by */
+function walkFlags(by) {
+  const { flags } = model();
+  const { at } = stage.state();
+  const next = by > 0 ? flags.find(([, , t]) => t > at) : flags.findLast(([, , t]) => t < at);
+  if (next) goToFlag(next);
 }
 
 /** What is said of a finding stands beside the timeline, too.
@@ -100,10 +120,12 @@ function clear() {
 }
 
 /** @type {Record<string, () => void>} */
-const MOVES = { focus, clear, picture: () => savePicture(model().name), "next-finding": () => walk(1), "previous-finding": () => walk(-1) };
+const MOVES = { focus, clear, picture: () => savePicture(model().name), "next-finding": () => walk(1), "previous-finding": () => walk(-1), "next-flag": () => walkFlags(1), "previous-flag": () => walkFlags(-1) };
 
 follow((changes) => {
   if (changes.go) MOVES[changes.go]?.();
+  const flag = model().flags.find(([name]) => changes.go === `flag-${name}`);
+  if (flag) goToFlag(flag);
   if (changes.sel) select(Number(changes.sel.split("@")[0]), Number(changes.sel.split("@")[1]));
   if (changes.mark) {
     const [from, to] = changes.mark.split("..").map(Number);
@@ -150,6 +172,12 @@ function choose(which) {
 
 addEventListener("click", (event) => {
   const target = /** @type {HTMLElement} */ (event.target);
+  const flagged = /** @type {HTMLAnchorElement | null} */ (target.closest(".flag-mark"));
+  if (flagged) {
+    event.preventDefault();
+    const flag = model().flags.find(([name]) => flagged.getAttribute("href") === `?go=flag-${name}`);
+    if (flag) goToFlag(flag);
+  }
   const told = target.closest(".show") && /** @type {HTMLElement | null} */ (target.closest(".found"));
   const found = told && model().findings.find((each) => each.key === told.dataset.key);
   if (told && told.dataset.trace !== letter) choose(told.dataset.trace || letter);
@@ -196,8 +224,8 @@ async function begin() {
     const title = document.title;
     stage.open(model());
     document.title = title;
-    const { collapsed, length, during } = model();
-    stage.adopt({ ...stage.state(), t0: 0, t1: length, lane: null, collapse: collapsed, during });
+    const { collapsed, length, during, flags } = model();
+    stage.adopt({ ...stage.state(), t0: 0, t1: length, lane: null, collapse: collapsed, during, flags });
     marks();
   }
   busy.end("report");

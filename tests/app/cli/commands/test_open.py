@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.tui import hang_up
 from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.tui.both_app import BothApp
 from stepscope.app.web import server
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
@@ -32,14 +34,20 @@ def fronts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         shown.append(f"terminal {self.trace.name}")
 
     def serve(trace: Any, _result: Any, **options: Any) -> None:
-        assert options == {"browse": True}
+        assert options == {"browse": True, "opens": OpenTrace()}
         shown.append(f"browser {trace.name}")
+
+    def serve_app(_app: Any, *_where: Any, **options: Any) -> None:
+        assert options == {"browse": True, "opens": OpenTrace()}
+        shown.append("browser of two")
 
     terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 0)
     monkeypatch.setattr(sys, "stdin", terminal)
     monkeypatch.setattr(hang_up, "end_with_terminal", lambda _fileno: shown.append("watched"))
     monkeypatch.setattr(StepscopeApp, "run", run)
     monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(server, "serve_app", serve_app)
+    monkeypatch.setattr(BothApp, "run", run)
     return shown
 
 
@@ -114,4 +122,26 @@ def test_what_cannot_be_read_is_not_listed(
 
     assert stepscope("open", tmp_path / "noise", "--in", "browser").code == 3
     assert stepscope("open").out == ""
+    assert fronts == []
+
+
+@pytest.mark.parametrize(
+    ("front", "shown"),
+    [("browser", ["browser of two"]), ("terminal", ["watched", f"terminal {SAMPLE.name}"])],
+)
+def test_two_are_opened_side_by_side_and_numbers_stand_for_them_as_well(
+    stepscope: Command, fronts: list[str], front: str, shown: list[str]
+) -> None:
+    after = SAMPLE.with_name("mix-admission-after.trace")
+
+    assert stepscope("open", SAMPLE, after, "--in", front).code == 0
+    assert fronts == shown
+    assert stepscope("open", "2", "1", "--in", front).code == 0
+
+
+def test_more_than_two_are_a_line(stepscope: Command, fronts: list[str]) -> None:
+    run = stepscope("open", SAMPLE, SAMPLE, SAMPLE)
+
+    assert run.code == 2
+    assert "one trace is looked at, or two side by side." in run.err
     assert fronts == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.app.kept.flags import Flag, Flags
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 
@@ -66,3 +67,49 @@ def test_three_traces_are_too_many(stepscope: Command, tmp_path: Path) -> None:
 
     assert run.code == 2
     assert "of one trace, or of two" in run.err
+
+
+def test_the_flags_that_were_put_on_a_trace_are_in_it_unless_they_are_left_out(
+    stepscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
+    Flags(SAMPLE).put("storm", Flag(0, "all of <b>them</b> wait"))
+    with_flags, without = tmp_path / "with.html", tmp_path / "without.html"
+
+    assert stepscope("report", SAMPLE, "-o", with_flags).code == 0
+    assert stepscope("report", SAMPLE, "-o", without, "--no-flags").code == 0
+
+    assert "@storm" in with_flags.read_text("utf-8")
+    assert "all of &lt;b&gt;them&lt;/b&gt; wait" in with_flags.read_text("utf-8")
+    assert "@storm" not in without.read_text("utf-8")
+
+
+def test_an_slo_is_judged_as_blame_does_and_where_none_is_given_it_says_how(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    served = SAMPLE.with_name("fcfs-preemption-before.trace")
+    limits = "ttft=500ms,tpot=50ms"
+    judged, without = tmp_path / "judged.html", tmp_path / "without.html"
+
+    assert stepscope("report", served, "-o", judged, "--slo", limits).code == 0
+    assert stepscope("report", served, "-o", without).code == 0
+
+    blamed = stepscope("blame", served, "--slo", limits).out.splitlines()
+    (goodput,) = [line.split("goodput", 1)[1].strip() for line in blamed if "goodput" in line]
+    assert goodput in judged.read_text("utf-8")
+    assert "Not given. Add --slo ttft=500ms,tpot=50ms" in without.read_text("utf-8")
+
+
+def test_a_trace_in_which_nobody_was_served_has_no_slo(stepscope: Command, tmp_path: Path) -> None:
+    out = tmp_path / "run.html"
+    profile = ROOT / "sample_traces" / "torch_profiler_cpu.json.gz"
+
+    assert stepscope("report", profile, "-o", out).code == 0
+    assert "A-slo" not in out.read_text("utf-8")
+
+
+def test_an_slo_that_says_nothing_is_a_line(stepscope: Command, tmp_path: Path) -> None:
+    run = stepscope("report", SAMPLE, "-o", tmp_path / "x.html", "--slo", "ttft=fast")
+
+    assert (run.code, len(run.err.splitlines())) == (2, 1)
+    assert list(tmp_path.iterdir()) == []

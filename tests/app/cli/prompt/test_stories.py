@@ -50,7 +50,7 @@ def test_go_back_to_who_took_the_block_and_why(
 ) -> None:
     trace = sample_traces / "fcfs-preemption-before.trace"
 
-    log = told(trace, capsys, "goto 67", "rwatch block 2", "mark lost", "backi", "", "goto @lost")
+    log = told(trace, capsys, "goto 67", "rwatch block 2", "flag lost", "backi", "", "goto @lost")
 
     tables = [line.split(":")[0] for line in log.splitlines() if ": " in line and line[0] != " "]
     assert tables == ["allocations", "lifecycle", "decisions"]

@@ -17,7 +17,7 @@ from tests.traces import trace_of
 
 
 @pytest.fixture(autouse=True)
-def own_marks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def own_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
 
 
@@ -83,10 +83,10 @@ def test_what_is_no_finite_number_is_left_out_of_a_value() -> None:
     assert run(debugger, "value num_waiting::int").facts["value"]["max"] == 4
 
 
-def test_marks_are_kept_beside_the_trace_and_not_in_it(sample_traces: Path) -> None:
+def test_flags_are_kept_beside_the_trace_and_not_in_it(sample_traces: Path) -> None:
     path = sample_traces / "fcfs-preemption-before.trace"
     before = sorted(path.rglob("*"))
-    said(Debugger(Trace.open(path)), "goto 67", "mark storm")
+    said(Debugger(Trace.open(path)), "goto 67", "flag storm")
 
     again = Debugger(Trace.open(path))
 
@@ -96,7 +96,7 @@ def test_marks_are_kept_beside_the_trace_and_not_in_it(sample_traces: Path) -> N
 
 def test_diff_says_what_differs_between_two_places() -> None:
     debugger = Debugger(a_fight_for_a_block())
-    told = said(debugger, "goto 2", "mark then", "goto 4", "mark now", "diff @then @now")
+    told = said(debugger, "goto 2", "flag then", "goto 4", "flag now", "diff @then @now")
 
     assert "running" in told
     assert "+b -a" in told
@@ -124,14 +124,14 @@ def test_stops_are_listed_and_deleted() -> None:
         ("contniue", "no command 'contniue'; did you mean continue?"),
         ("goto", "nothing is no place; write it like 86, 8.66s"),
         ("goto 99", "no step 99; it has steps 1 to 4"),
-        ("goto @x", "no mark is called 'x'"),
-        ("mark a/b", "cannot be the name of a mark"),
+        ("goto @x", "no flag is called 'x'"),
+        ("flag a/b", "cannot be the name of a flag"),
         ("print waitin", "not known; did you mean waiting"),
         ("why zzz", "no request 'zzz'"),
         ("who block", "write it like who block 5"),
         ("step x", "not a number of times"),
         ("delete 3", "no stop 3"),
-        ("info x", "not known; it can be stops, ranks, marks"),
+        ("info x", "not known; it can be stops, ranks, flags"),
         ("diff", "write it like diff @a @b"),
         ("trace preempt =>", "no column stands behind =>"),
         ("sql select * from stepz", "no table 'stepz'"),
@@ -197,7 +197,7 @@ def test_why_takes_a_place_and_stays_where_it_is() -> None:
     debugger = Debugger(a_fight_for_a_block())
     here = said(debugger, "goto 3", "why c")
 
-    assert said(debugger, "mark then", "goto 1", "why c @3") == here
+    assert said(debugger, "flag then", "goto 1", "why c @3") == here
     assert said(debugger, "why c @then") == here
     assert said(debugger, "why c @67%") == here
     assert debugger.position.step == 1
@@ -260,7 +260,7 @@ def test_a_mark_of_another_rank_is_compared_as_that_rank_was() -> None:
     )
     debugger = Debugger(trace)
 
-    told = said(debugger, "mark x", "rank 1", "mark y", "diff @x @y")
+    told = said(debugger, "flag x", "rank 1", "flag y", "diff @x @y")
 
     assert "+c -b -a" in told
 

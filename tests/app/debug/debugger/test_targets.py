@@ -17,7 +17,7 @@ from stepscope.ingest.errors import ConfigError
         ("3us", Target(after_ns=3_000)),
         ("40%", Target(share=0.4)),
         ("250%", Target(share=1.0)),
-        ("@storm", Target(mark="storm")),
+        ("@storm", Target(flag="storm")),
         ("#12", Target(seq=12)),
         ("end", Target(share=1.0)),
     ],

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from stepscope.app.kept.flags import Flag, Flags
+from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
 from stepscope.app.web.report.document import document
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import PATIENCE_MS
@@ -32,9 +34,12 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
     page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))
     page.on("request", lambda sent: wrong.append(sent.url) if leaves(sent.url) else None)
 
-    def open_report(*traces: Trace) -> Page:
+    def open_report(*traces: Trace, flags: Flags | None = None) -> Page:
         file = tmp_path / "report.html"
-        made = document([loaded_of(each) for each in traces], lambda _what, _done, _total: None)
+        loaded = [loaded_of(each) for each in traces]
+        for each in loaded if flags else ():
+            each.flags = FlagsOnLanes(flags or Flags(None), each.timeline.lanes)
+        made = document(loaded, lambda _what, _done, _total: None)
         file.write_text(made, encoding="utf-8")
         page.goto(file.as_uri())
         settle(page)
@@ -201,3 +206,19 @@ def test_a_hundred_thousand_lanes_are_no_more_than_a_report_can_hold(opened: Ope
     settle(page)
 
     expect(page.locator("main")).to_contain_text("99,488 of 100,000 lanes are not in this report")
+
+
+def test_flags_are_listed_and_gone_to_and_what_is_noted_is_never_markup(opened: Opened) -> None:
+    flags = Flags(None)
+    flags.put("early", Flag(50_000, SCRIPT, ("requests", "", "req-0")))
+    flags.put("late", Flag(450_000, "two"))
+    page = opened(conflict_trace(), flags=flags)
+
+    expect(page.locator("#A-flags")).to_contain_text(SCRIPT)
+    page.locator("#flag-marks a").last.click()
+    expect(page.locator("#about")).to_contain_text("@late")
+    page.keyboard.press("U")
+    expect(page.locator("#about")).to_contain_text(SCRIPT)
+    page.keyboard.press("u")
+    expect(page.locator("#about")).to_contain_text("@late")
+    assert page.evaluate("window.hacked") is None

@@ -1,0 +1,1 @@
+"""Tests of flags on the timeline."""

@@ -1,0 +1,1 @@
+"""Tests of the page from which a trace is opened."""

@@ -1,0 +1,197 @@
+"""The page from which traces are opened: what it opens, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client, TestResponse
+
+from stepscope.app.cli.opening import OpenTrace
+from stepscope.app.kept import recent
+from stepscope.app.web.desk.desk import Desk
+from stepscope.app.web.desk.dropped import Dropped
+from stepscope.app.web.desk.openings import MOST_OPEN
+from stepscope.app.web.safety.access import Access
+from stepscope.app.web.server import create_app
+from tests.app.web.small_traces import conflict_trace, loaded_of
+from tests.conftest import ROOT
+
+SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
+PATIENCE_S = 60.0
+MOST = 1 << 20
+HERE = {"Host": "127.0.0.1:8050"}
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
+    made = Desk(None, Access.to("127.0.0.1"), OpenTrace(), Dropped(MOST))
+    yield Client(made)
+    made.close()
+
+
+def begin(desk: Client, **asked: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = desk.post("/open/begin", json=asked, headers=HERE).get_json()
+    return answer
+
+
+def drop(desk: Client, name: str, content: bytes) -> TestResponse:
+    return desk.post(
+        "/open/drop", query_string={"name": name}, data=content, headers=HERE,
+        content_type="application/octet-stream",
+    )  # fmt: skip
+
+
+def opened(desk: Client, number: int) -> dict[str, Any]:
+    """What came of an opening, once it is over."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        told: dict[str, Any] = desk.get(f"/open/progress/{number}", headers=HERE).get_json()
+        if told["href"] or told["failed"]:
+            return told
+        time.sleep(0.02)
+    raise AssertionError("it was never opened")
+
+
+def test_without_a_trace_the_address_leads_to_the_page_and_a_path_is_opened(desk: Client) -> None:
+    assert desk.get("/", headers=HERE).location == "/open/"
+    told = opened(desk, begin(desk, path=str(SAMPLE))["number"])
+
+    shown = desk.get(told["href"], headers=HERE).text
+    assert 'src="/open/1/assets/page.js"' in shown
+    with desk.get("/open/1/assets/page.js", headers=HERE) as script:
+        assert script.status_code == 200
+    assert "mix-admission-before" in desk.get("/open/1/_dash-layout", headers=HERE).text
+    assert recent.recent() == [SAMPLE]
+
+
+def test_what_was_opened_last_is_listed_as_text_and_opened_by_its_place(
+    desk: Client, tmp_path: Path
+) -> None:
+    odd = tmp_path / "<img src=x onerror=hacked()>.trace"
+    odd.symlink_to(SAMPLE)
+    recent.opened(SAMPLE)
+    (tmp_path / "<b>.log").write_text("x")
+    recent.opened(tmp_path / "<b>.log")
+
+    page = desk.get("/open/", headers=HERE)
+    told = opened(desk, begin(desk, recent=1)["number"])
+
+    assert "&lt;b&gt;.log" in page.text
+    assert "<b>.log" not in page.text
+    policy = page.headers["Content-Security-Policy"]
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+    assert told["href"] == "/open/1/"
+
+
+def test_a_file_that_is_dropped_is_opened_and_is_gone_at_the_end(desk: Client) -> None:
+    content = b'{"traceEvents": [{"ph": "X", "name": "k", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
+    number = drop(desk, "../../etc/a b<c>.json", content).get_json()["number"]
+    told = opened(desk, number)
+    application = desk.application
+    assert isinstance(application, Desk)
+    folder = Path(application._dropped._folder.name)
+    (kept,) = [each for each in folder.rglob("*") if each.is_file()]
+
+    assert told["failed"] == ""
+    assert kept.name == "a-b-c-.json"
+    assert kept.read_bytes() == content
+    assert recent.recent() == []
+    application.close()
+    assert not folder.exists()
+
+
+def test_a_file_that_is_too_large_is_refused_in_one_line_and_leaves_nothing(desk: Client) -> None:
+    answer = drop(desk, "large.json", bytes(MOST + 1))
+
+    failed = answer.get_json()["failed"]
+    assert "large.json: a file that is dropped has 1,048,576 bytes at most; open it by" in failed
+    application = desk.application
+    assert isinstance(application, Desk)
+    assert [*Path(application._dropped._folder.name).rglob("*")] == []
+
+
+def test_a_file_of_which_less_came_or_whose_length_is_a_lie_is_refused() -> None:
+    dropped = Dropped(MOST)
+    with pytest.raises(Exception, match="3 of 5 bytes came"):
+        dropped.take("x", 5, io.BytesIO(b"abc"))
+    with pytest.raises(Exception, match="bytes at most"):
+        dropped.take("x", 5, io.BytesIO(bytes(MOST + 1)))
+    assert [*Path(dropped._folder.name).rglob("*")] == []
+    dropped.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"path": "/nowhere/at/all"}, "there is no such file; check the path"),
+        ({"path": ""}, "no file is named"),
+        ({"path": "x" * 5_000}, "no file is named"),
+        ({"path": "a\0b"}, "a·b: there is no such file"),
+        ({"recent": 7}, "no file is named"),
+        ({"path": 7}, "no file is named"),
+    ],
+)
+def test_what_cannot_be_opened_is_said_in_a_line(
+    desk: Client, asked: dict[str, Any], said: str
+) -> None:
+    assert said in begin(desk, **asked)["failed"]
+
+
+def test_a_file_that_is_no_trace_is_said_by_its_reader(desk: Client, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing")
+
+    told = opened(desk, begin(desk, path=str(tmp_path / "notes.txt"))["number"])
+
+    assert "notes.txt" in told["failed"]
+    assert told["href"] == ""
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        (HERE, 200),
+        ({"Host": "rebound.example"}, 403),
+        ({**HERE, "Origin": "http://elsewhere.example"}, 403),
+    ],
+)
+def test_another_page_has_nothing_to_ask_here(
+    desk: Client, headers: dict[str, str], status: int
+) -> None:
+    number = begin(desk, path=str(SAMPLE))["number"]
+    opened(desk, number)
+
+    for path in ("/open/", "/open/1/", f"/open/progress/{number}"):
+        assert desk.get(path, headers=headers).status_code == status
+    answer = desk.post("/open/begin", json={"path": str(SAMPLE)}, headers=headers)
+    assert answer.status_code == status
+
+
+def test_the_page_of_a_named_trace_stays_where_it_is_and_what_is_closed_says_so() -> None:
+    trace = conflict_trace()
+    first = create_app(trace, loaded_of(trace).result, opens_others=True).server
+    application = Desk(first, Access.to("127.0.0.1"), OpenTrace())
+    desk = Client(application)
+
+    assert 'src="/assets/page.js"' in desk.get("/", headers=HERE).text
+    assert '"id":"open-other"' in desk.get("/_dash-layout", headers=HERE).text
+    for number in range(1, MOST_OPEN + 2):
+        opened(desk, begin(desk, path=str(SAMPLE))["number"])
+        assert desk.get(f"/open/{number}/", headers=HERE).status_code == 200
+    closed = desk.get("/open/1/", headers=HERE)
+    assert (closed.status_code, "is not open any more" in closed.text) == (404, True)
+    application.close()
+
+
+def test_requests_that_nobody_writes_are_answered_with_a_status(desk: Client) -> None:
+    assert desk.post("/open/begin", data=b"{", headers=HERE).status_code == 400
+    assert desk.get("/open/progress/99", headers=HERE).status_code == 404
+    assert desk.get("/open/assets/../desk.py", headers=HERE).status_code == 404
+    assert desk.get("/open/99/", headers=HERE).status_code == 404
+    assert desk.get("/nothing", headers=HERE).status_code == 404
