@@ -97,7 +97,7 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     place = np.arange(len(step))
     figure = go.Figure(
         layout=layout(
-            barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 20}, hovermode="x"
+            barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 34}, hovermode="x"
         )
     )
     layers = ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens))
@@ -117,6 +117,7 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     shown = np.linspace(0, max(0, len(step) - 1), min(4, len(step))).astype(int)
     labels = [f"{step[at]:,}" for at in shown]
     figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
+    _name_axis(figure)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
     layers_near = (of.prefill_tokens, of.decode_tokens, of.recompute_tokens)
     tokens = sum((np.nan_to_num(each[near]) for each in layers_near), np.zeros(len(step)))
@@ -167,15 +168,28 @@ def overview(of: Composition, index: int | None) -> go.Figure:
         for name, values in lines:
             trace = _area if title == "tokens a step" else _line
             figure.add_trace(trace(step, places, _means(values, edges), name), row, 1)
-        figure.add_annotation(_title(title, row))
+        figure.add_annotation(_title(f"{title} · {_ends(of.step)}", row))
     if known and known[0][0] == "tokens a step":
         figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
-    figure.update_layout(layout(margin={"l": 52, "r": 14, "t": 18, "b": 22}, hovermode="x"))
+    figure.update_layout(layout(margin={"l": 52, "r": 14, "t": 18, "b": 34}, hovermode="x"))
     figure.update_xaxes(fixedrange=True)
+    _name_axis(figure, len(known) or 1)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
     if index is not None:
         figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
     return figure
+
+
+def _ends(step: Steps) -> str:
+    """Which steps lie along the axis; the timeline's is of times."""
+    return f"steps {step[0]:,} to {step[-1]:,}" if len(step) else "no steps"
+
+
+def _name_axis(figure: go.Figure, row: int | None = None) -> None:
+    """Say below a chart that steps lie along its axis."""
+    rows = {} if row is None else {"row": row, "col": 1}
+    named = {"text": "step", "standoff": 2, "font": {"color": MUTED, "size": 10}}
+    figure.update_xaxes(title=named, **rows)
 
 
 def _title(text: str, row: int) -> dict[str, Any]:
@@ -244,7 +258,7 @@ def value_over(value: ValueOverRun, origin_ns: int, here_ns: int) -> go.Figure:
     most.append(len(values) - 1)  # which holds up to the end
     first_ns, last_ns = (end - origin_ns for end in value.line.bounds_ns)
     after_ns = [*(ts_ns[most[:-1]] - origin_ns).tolist(), last_ns]
-    figure = go.Figure(layout=layout(margin={"l": 52, "r": 14, "t": 4, "b": 4}, hovermode="x"))
+    figure = go.Figure(layout=layout(margin={"l": 52, "r": 34, "t": 4, "b": 18}, hovermode="x"))
     figure.add_scatter(
         x=after_ns,
         y=values[most],
@@ -257,9 +271,11 @@ def value_over(value: ValueOverRun, origin_ns: int, here_ns: int) -> go.Figure:
         line={"color": STATES[COUNTER].colour, "width": 1.5, "shape": "hv"},
         hovertemplate="%{y:,.4~g} at %{text}<extra></extra>",
     )
+    ends = [first_ns, max(last_ns, first_ns + 1)]
     figure.update_xaxes(
-        visible=False, range=[first_ns, max(last_ns, first_ns + 1)], fixedrange=True
-    )
+        range=ends, fixedrange=True, tickvals=ends, showticklabels=True,
+        ticktext=[moment(end, 1_000) for end in ends],
+    )  # fmt: skip
     figure.update_yaxes(nticks=3, fixedrange=True)
     figure.add_vline(here_ns - origin_ns, line={"color": ACCENT, "width": 1})
     return figure

@@ -86,8 +86,15 @@ def _bar(loaded: LoadedTrace, opens_others: bool) -> Component:
             ),
             html.Span(id="position"),
             *([_OTHERS] if opens_others else []),
-            html.Button(
-                "PNG", id="save", className="icon", title="save the view as PNG", type="button"
+            *(
+                html.Button(
+                    kind,
+                    id=name,
+                    className="icon",
+                    type="button",
+                    title=f"save the view as {kind}",
+                )
+                for name, kind in (("save", "PNG"), ("save-svg", "SVG"))
             ),
             html.Button(
                 "◐",

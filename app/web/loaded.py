@@ -90,7 +90,8 @@ class LoadedTrace:
     @property
     def keys(self) -> Sequence[Key]:
         """The keys of the page."""
-        return (*KEYMAP, *RECORDING, *STOPS, *FLAGS)
+        flags = (key for key in FLAGS if key.action != "flags")  # which is a tab here
+        return (*KEYMAP, *RECORDING, *STOPS, *flags)
 
     @property
     def moves(self) -> Mapping[str, Callable[[Navigator], object]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -33,6 +34,8 @@ KEYS = (
         ("ask", "e,i", "e", "ask in SQL, or change the query", "ask"),
         ("jump", "enter", "enter", "go to what the row names: finding, core, time, step, request",
          "go to it"),
+        ("columns(1)", "l,right", "l", "columns further to the right", "columns"),
+        ("columns(-1)", "h,left", "h", "columns further to the left", "columns"),
         ("form", "t", "t", "what E writes: CSV, Parquet or JSON", "form"),
         ("export", "E", "E", "write the rows into this folder", "write"),
     ),
@@ -53,24 +56,40 @@ def text_of_cell(value: object) -> str:
 
 
 class AnswerRows:
-    """The rows of an answer; columns for which there is no room are left out from the right."""
+    """The rows of an answer, with as many columns as there is room for from the `first` on."""
 
     nothing = "no row"
 
-    def __init__(self, answer: Answer | None) -> None:
+    def __init__(self, answer: Answer | None, first: int = 0) -> None:
         self._frame = None if answer is None else answer.frame
+        self._widths: list[tuple[str, int, bool]] = []
+        if self._frame is not None:
+            self._widths = [_width(series) for series in self._frame.head(LOOKED_AT).iter_columns()]
+        self.first = first
         self.columns: tuple[Column, ...] = ()
-        if self._frame is None:
-            return
-        taken = 1
-        columns: list[Column] = []
-        for series in self._frame.head(LOOKED_AT).iter_columns():
-            cells = [plain(series.name), *map(text_of_cell, series)]
-            width = min(max(map(width_of, cells)), WIDEST)
+        self.begin_at(first)
+
+    def begin_at(self, first: int) -> None:
+        """Have another column be the first that is shown."""
+        taken, columns = 1, list[Column]()
+        for name, width, is_number in self._widths[first:]:
             taken += width + 2
-            is_number = series.dtype.is_numeric()
-            columns.append(Column(plain(series.name), width, is_number, taken if columns else 0))
-        self.columns = tuple(columns)
+            columns.append(Column(name, width, is_number, taken if columns else 0))
+        self.first, self.columns = first, tuple(columns)
+
+    def last_first(self, room: int) -> int:
+        """The first column behind which all others have room."""
+        left, at = room - 1, len(self._widths)
+        while at and (left := left - self._widths[at - 1][1] - 2) >= 0:
+            at -= 1
+        return min(at, max(len(self._widths) - 1, 0))
+
+    def told(self, room: int) -> str:
+        """Which columns are shown, where that is not all of them."""
+        shown, total = sum(each.from_width <= room for each in self.columns), len(self._widths)
+        if shown == total:
+            return ""
+        return f"columns {self.first + 1} to {self.first + shown} of {total}, h l shows others"
 
     def __len__(self) -> int:
         return 0 if self._frame is None else len(self._frame)
@@ -81,7 +100,15 @@ class AnswerRows:
 
     def cells(self, index: int) -> Sequence[Cell]:
         """A row as it stands."""
-        return [(text_of_cell(value), None) for value in self.row(index).values()]
+        values = [*self.row(index).values()][self.first :]
+        return [(text_of_cell(value), None) for value in values]
+
+
+def _width(series: pl.Series) -> tuple[str, int, bool]:
+    """What a column is called, how wide it is, and whether it holds numbers."""
+    cells = [plain(series.name), *map(text_of_cell, series)]
+    width = min(max(map(width_of, cells)), WIDEST)
+    return plain(series.name), width, series.dtype.is_numeric()
 
 
 class SqlPage(TablePage):
@@ -135,6 +162,8 @@ class SqlPage(TablePage):
             blocks: list[Block] = [Title("SQL"), Paragraph(HOW, Tone.MUTED)]
         else:
             told = f"{self.answer.told} · E writes {self._form.upper()}"
+            if columns := self._rows.told(self.table.room):
+                told = f"{columns} · {told}"
             if self.answer.is_cut:
                 told += ", of the rows up to there; `stepscope sql` has all"
             query = " ".join(self.answer.query.split())
@@ -157,6 +186,17 @@ class SqlPage(TablePage):
             self.point_at(0)
         else:
             self.describe()
+
+    def on_resize(self) -> None:
+        """Say which columns are shown by now."""
+        self.call_after_refresh(self._say)
+
+    def action_columns(self, by: int) -> None:
+        """Show columns further to the right (1) or to the left (-1)."""
+        last = max(self._rows.last_first(self.table.room), self._rows.first if by < 0 else 0)
+        self._rows.begin_at(min(max(self._rows.first + by, 0), last))
+        self.table.refresh()
+        self._say()
 
     def describe(self) -> None:
         """Say the whole row at the cursor."""

@@ -117,7 +117,10 @@ class Chart(Widget):
                 x = line.put(x, name, ink(MUTED, BACKGROUND)) + 2
         if self.ceiling is not None and x + 12 <= line.width:
             above = ", above" if self._shown_ceiling is None else ""
-            line.put(x, f"┈ of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
+            x = line.put(x, f"┈ of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
+        along = f"{count(self.num_steps)} steps →"
+        if self._tells_any and x + len(along) + 3 <= line.width:
+            line.put_right(along, ink(MUTED, BACKGROUND), line.width - 1)
 
     def _now(self, layer: Layer) -> str:
         if self.cursor is None or not np.isfinite(layer.values[self.cursor]):

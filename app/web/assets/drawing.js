@@ -10,6 +10,7 @@ import { placed } from "./placing.js";
 import { layout } from "./rows.js";
 import { height, model, seen, width, xOf } from "./seen.js";
 import { colours } from "./tints.js";
+/** @import { Pen } from "./types.js" */
 
 let frame = 0;
 /** What the buttons of a row do.
@@ -39,13 +40,17 @@ export function draw() {
   });
 }
 
-function paint() {
-  const { view, plan } = seen;
-  const [w, h] = [width(), height()];
-  const ctx = penOf(canvas(), w, h);
+/** Paint what is on the screen.
+ * @param {Pen} ctx */
+export function paintWith(ctx) {
   ctx.font = FONT;
   ctx.lineWidth = 1;
-  paintFrame(ctx, { ...seen, model: model(), placed: placed(), colours, width: w, height: h, xOf });
+  paintFrame(ctx, { ...seen, model: model(), placed: placed(), colours, width: width(), height: height(), xOf });
+}
+
+function paint() {
+  const { view, plan } = seen;
+  paintWith(penOf(canvas(), width(), height()));
   minimap.show(view, model());
   minimap.mark(view.hits);
   minimap.flag(view.flags, model().length);

@@ -39,7 +39,6 @@ const OPENS = {
   align: both.next,
   exchange: () => click("#exchange"),
   flag: flagging.ask,
-  flags: () => click("#tab-flags"),
   "what-if": () => stops.ask("what"),
   "next-hit": () => stops.walk("next-hit"),
   "previous-hit": () => stops.walk("previous-hit"),

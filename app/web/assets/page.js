@@ -13,7 +13,7 @@ import * as live from "./live.js";
 import { whenMoved } from "./moving.js";
 import * as panels from "./panels.js";
 import * as query from "./query.js";
-import { savePicture } from "./saving.js";
+import { savePicture, saveSvg } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 import * as theme from "./theme.js";
@@ -140,6 +140,7 @@ addEventListener("click", (event) => {
   const way = /** @type {HTMLElement | null} */ (target.closest("[data-align]"));
   if (way) both.change(way.dataset.align || "");
   if (target.closest("#save")) savePicture(byId("trace").title);
+  if (target.closest("#save-svg")) saveSvg(byId("trace").title);
   if (target.closest("#theme")) theme.toggle();
   if (target.closest("#ask-help")) overlay("help", !byId("help").matches(".open"));
   else if (target.id === "help") overlay("help", false);

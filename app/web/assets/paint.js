@@ -250,24 +250,24 @@ export function counter(ctx, line, picture, view, y, height) {
   const perPixel = (picture.t1 - picture.t0) / picture.width;
   /** @param {number} i */
   const at = (i) => (picture.t0 + i * perPixel - view.t0) * view.scale;
-  const path = new Path2D();
+  ctx.beginPath();
   /** @type {number | null} */
   let begun = null;
   for (let i = 0; i < picture.width; i++) {
     const value = line.values[i];
     if (Number.isNaN(value)) continue;
-    if (begun === null) path.moveTo((begun = at(i)), scaled(value));
-    else path.lineTo(at(i), scaled(value));
-    path.lineTo(at(i + 1), scaled(value));
+    if (begun === null) ctx.moveTo((begun = at(i)), scaled(value));
+    else ctx.lineTo(at(i), scaled(value));
+    ctx.lineTo(at(i + 1), scaled(value));
   }
   if (begun === null) return;
   ctx.strokeStyle = view.muted;
-  ctx.stroke(path);
-  path.lineTo(at(picture.width), y + height);
-  path.lineTo(begun, y + height);
+  ctx.stroke();
+  ctx.lineTo(at(picture.width), y + height);
+  ctx.lineTo(begun, y + height);
   ctx.globalAlpha = 0.13;
   ctx.fillStyle = view.muted;
-  ctx.fill(path);
+  ctx.fill();
   ctx.globalAlpha = 1;
   ctx.fillStyle = view.muted;
   ctx.fillText(`${line.high.toLocaleString("en")} ${line.unit}`.trim(), 4, y + 9);

@@ -16,7 +16,7 @@ PANES: tuple[Tab, ...] = (
     Tab("sql", "ask the tables a question", "SQL"),
     Tab("request", "a request's life"),
     Tab("area", "sums of the marked range"),
-    Tab("flags", "what was noted, and where"),
+    Tab("flags", "the flags that were put", key="Y"),
 )
 """In the order of their tabs; the first is open where an address names none."""
 OF_TWO: dict[str, Tab] = {

@@ -154,7 +154,8 @@ def _timeline(held: Sequence[Held], compared: Compared | None) -> str:
         choice += '<button type="button" class="icon" id="diverge">where they diverge</button>'
     own = "".join(_own(each) for each in held)
     return f"""<div class="controls">{choice}<button type="button" class="icon" id="save">save as
-PNG</button><span id="position" class="muted"></span><span id="told-hits"></span></div>
+PNG</button><button type="button" class="icon" id="save-svg">save as
+SVG</button><span id="position" class="muted"></span><span id="told-hits"></span></div>
 <noscript><p class="muted">A script draws the timeline; all else needs none.</p></noscript>
 <div id="page" aria-busy="true">
 <div id="map"><div class="gutter"><span id="load-of"></span><span>findings</span></div>

@@ -54,8 +54,11 @@ def test_what_a_trace_does_not_tell_has_no_chart() -> None:
     steps = [{"step": 0, "kind": "decode", "num_decode_tokens": 4}]
 
     figure = figures.overview(Composition.of(trace_of(steps=steps)), 0)
+    assert figure.layout.xaxis.title.text == "step"
 
-    assert [annotation.text for annotation in figure.layout.annotations] == ["tokens a step"]
+    assert [annotation.text for annotation in figure.layout.annotations] == [
+        "tokens a step · steps 0 to 0"
+    ]
 
 
 def test_the_load_of_an_empty_trace_is_an_empty_chart() -> None:

@@ -5,7 +5,7 @@ import { byId, element } from "./dom.js";
 import { lastUpTo } from "./picture.js";
 import { follow } from "./places.js";
 import { open, read, spansOf, unpacked } from "./plates.js";
-import { savePicture } from "./saving.js";
+import { savePicture, saveSvg } from "./saving.js";
 import { duration, moment } from "./scale.js";
 import { width } from "./seen.js";
 import * as stage from "./stage.js";
@@ -189,6 +189,7 @@ addEventListener("click", (event) => {
   if (chosen) choose(chosen.dataset.trace || letter);
   if (target.closest("#theme")) theme.toggle();
   if (target.closest("#save")) savePicture(model().name);
+  if (target.closest("#save-svg")) saveSvg(model().name);
   const { during } = model();
   if (target.closest("#diverge") && during) stage.adopt({ ...stage.state(), ...framing(...during), during });
 });

@@ -151,3 +151,24 @@ async def test_text_of_the_trace_is_text_in_an_answer() -> None:
         assert "\x1b" not in screen_text(pilot)
         await press(pilot, "enter")
         assert app_of(pilot).page == "request"
+
+
+async def test_where_columns_have_no_room_it_is_said_and_h_and_l_show_the_others() -> None:
+    names = [f"column_{at}" for at in range(9)]
+    query = "select " + ", ".join(f"{at} as {name}" for at, name in enumerate(names))
+    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
+        page = await ask(pilot, query)
+        words = page.query_one("#sql-words", Prose)
+        assert "columns 1 to 7 of 9, h l shows others" in words.text
+        assert "column_8" not in screen_text(pilot).split("column_0", 2)[1].split("\n")[0]
+
+        await press(pilot, "l", "l", "l", "l")
+        assert "columns 3 to 9 of 9" in words.text
+        await press(pilot, "h")
+        assert "columns 2 to 8 of 9" in words.text
+        assert page.table.rows.columns[0].title == "column_1"
+        assert page.table.rows.cells(0)[0] == ("1", None)
+        await pilot.resize_terminal(160, 48)
+        await settle(pilot)
+        await press(pilot, "h")
+        assert "columns" not in words.text

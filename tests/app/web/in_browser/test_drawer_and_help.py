@@ -61,3 +61,19 @@ def test_help_lists_every_key(visit: Open) -> None:
     expect(page.locator("#keys")).to_contain_text("next finding")
     page.keyboard.press("Escape")
     expect(page.locator("#help")).not_to_be_visible()
+
+
+def test_escape_in_a_line_leaves_the_line_and_nothing_else(visit: Open) -> None:
+    opened = visit(SMALL)
+    page = opened.go("?finding=COR001.1&tab=step")
+    before = address(page)
+    for line in ("#find", "#break"):
+        page.locator(line).fill("req-1")
+        page.keyboard.press("Escape")
+        opened.settle()
+        expect(page.locator(line)).not_to_be_focused()
+        assert address(page) == before
+
+    press(opened, "Escape")
+
+    assert "finding" not in address(page)

@@ -6,20 +6,23 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import Error as BrowserError
 
+from stepscope.app.palette import MIX, STATES
 from stepscope.app.web import listen
 from stepscope.app.web.safety.access import Access, guard
 from stepscope.app.web.server import create_app
 from tests.app.web.in_browser.browser import FLAGS, NAMES
 from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
 from tests.app.web.in_browser.hands import Open, press
-from tests.app.web.small_traces import conflict_trace, loaded_of
+from tests.app.web.small_traces import SCRIPT, conflict_trace, loaded_of
 
 pytestmark = pytest.mark.web
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -111,3 +114,20 @@ def test_p_and_a_button_save_the_view_as_a_picture(visit: Open) -> None:
                 page.locator("#save").click()
         assert download.value.suggested_filename == "a-b-small.png"
         assert Path(download.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_view_is_saved_as_svg_with_text_that_is_text(visit: Open) -> None:
+    opened: Visit = visit(conflict_trace(trace="a/b: small", request=SCRIPT))
+    page = opened.go()
+    with page.expect_download() as download:
+        page.locator("#save-svg").click()
+
+    assert download.value.suggested_filename == "a-b-small.svg"
+    drawn = Path(download.value.path()).read_text("utf-8")
+    root = fromstring(drawn)  # noqa: S314 - the page has drawn it
+    texts = ["".join(each.itertext()) for each in root.iter(f"{SVG}text")]
+    assert any(text.startswith("<b>bold") for text in texts)
+    assert "core groups" in texts
+    assert not [*root.iter(f"{SVG}script"), *root.iter(f"{SVG}foreignObject")]
+    fills = {each.get("fill", "").upper() for each in root.iter(f"{SVG}path")}
+    assert STATES[MIX].colour in fills
