@@ -41,7 +41,7 @@ check: .venv/dev.stamp .venv/node.stamp  ## format, lint, types, import contract
 	$(BIN)/lint-imports
 	@if test -d $(PAGE)/node_modules; then \
 		$(PAGE)/node_modules/.bin/tsc --project $(PAGE) && \
-		$(PAGE)/node_modules/.bin/eslint --config $(PAGE)/eslint.config.js app/web/assets app/web/report/assets app/web/desk/assets; \
+		$(PAGE)/node_modules/.bin/eslint --config $(PAGE)/eslint.config.js app/web/assets app/web/report/assets app/web/start/assets; \
 	else echo "SKIPPED: the page's scripts were not checked; install node and npm, and run: rm .venv/node.stamp"; fi
 
 bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on this machine

@@ -54,6 +54,7 @@ OWN_TESTS = {
     "tests/app/both_fronts": "what the terminal and the page have to say alike",
     "tests/app/cli/gate_story": "the gate of docs/ci.md on the commits of an engine's repository",
     "tests/app/web/in_browser": "the page as a browser shows it, where there is one",
+    "tests/app/web/in_browser/own": "what a user puts on the page, and opens from it",
     "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",
 }
 """Folders of tests that are of no one folder of the code, and what they test instead."""

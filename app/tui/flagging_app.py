@@ -23,7 +23,7 @@ from stepscope.app.timeline.flags.flag_walk import (
 from stepscope.app.tui.pages.page import Page
 from stepscope.app.tui.pages.timeline import TimelinePage
 from stepscope.app.tui.screens.ask import AskScreen, Question
-from stepscope.app.tui.screens.flags import FlagsScreen, Wish
+from stepscope.app.tui.screens.flags import FlagChoice, FlagsScreen
 from stepscope.app.tui.shell import Shell
 
 LOOK_EVERY_S = 1.0
@@ -78,7 +78,7 @@ class FlaggingApp(Shell):
     def action_flags(self) -> None:
         """List the flags."""
         if self.opened and (flags := self.flags_here()):
-            self.push_screen(FlagsScreen(flags, self.opened.view.timeline), self._follow_wish)
+            self.push_screen(FlagsScreen(flags, self.opened.view.timeline), self._follow_choice)
 
     def action_next_flag(self, by: int) -> None:
         """Go to the next flag or the one before, in the timeline."""
@@ -98,11 +98,11 @@ class FlaggingApp(Shell):
     def _go_to_chosen(self, event: Page.FlagChosen) -> None:
         self._go(event.flag)
 
-    def _follow_wish(self, wish: Wish | None) -> None:
-        if wish is None:
+    def _follow_choice(self, choice: FlagChoice | None) -> None:
+        if choice is None:
             self.show_page()
             return
-        what, flag = wish
+        what, flag = choice
         self._go(flag)
         if what == "change":
             self._ask(Flag(flag.ts_ns), flag)

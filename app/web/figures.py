@@ -274,7 +274,7 @@ def value_over(value: ValueOverRun, origin_ns: int, here_ns: int) -> go.Figure:
     ends = [first_ns, max(last_ns, first_ns + 1)]
     figure.update_xaxes(
         range=ends, fixedrange=True, tickvals=ends, showticklabels=True,
-        ticktext=[moment(end, 1_000) for end in ends],
+        ticktext=[moment(end, 1_000_000) for end in ends],
     )  # fmt: skip
     figure.update_yaxes(nticks=3, fixedrange=True)
     figure.add_vline(here_ns - origin_ns, line={"color": ACCENT, "width": 1})

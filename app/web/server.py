@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.summary.slo import Slo
     from stepscope.app.live.follower import Follower
-    from stepscope.app.web.desk.openings import Opens
     from stepscope.app.web.source import Source
+    from stepscope.app.web.start.openings import Opens
     from stepscope.ingest.trace import Trace
 
 
@@ -142,7 +142,7 @@ def serve_app(
         if app:
             guard(app.server, access)
         if opens and is_loopback(host):
-            from stepscope.app.web.desk.desk import Desk  # noqa: PLC0415 - the same
+            from stepscope.app.web.start.trace_desk import Desk  # noqa: PLC0415 - the same
 
             served = ended.enter_context(closing(Desk(served, access, opens)))
         assert served is not None

@@ -40,7 +40,7 @@ def serving_parts(trace: Trace, blamed: Blame, slo: Slo | None) -> Iterator[Part
         yield Part(tuple(_arrivals(trace)))
         return
     if blamed.names_requests:
-        yield slo_part(trace, blamed, slo)
+        yield _slo_part(trace, blamed, slo)
         yield _latencies(trace, blamed, slo)
     if part := _load(trace, asked=blamed.names_requests):
         yield part
@@ -61,8 +61,14 @@ def _arrivals(trace: Trace) -> Iterator[Block]:
             yield Fact(name, (f"{count(told.total)} tokens, {each}",))
 
 
-def slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
-    """What became of the SLO of a trace that names requests, or how one is given."""
+def served_slo(trace: Trace, blamed: Blame, slo: Slo | None) -> Part | None:
+    """What became of the SLO; None where nobody was served."""
+    if not blamed.names_requests or is_list_of_arrivals(trace):
+        return None
+    return _slo_part(trace, blamed, slo)
+
+
+def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
     if slo is None:
         return Part((Heading("SLO"), Paragraph(NO_SLO, Tone.MUTED)))
     return Part(tuple(slo_blocks(judged(trace, blamed, slo))))

@@ -22,7 +22,7 @@ from stepscope.app.tui.widgets.table import Cell, Column, Table
 from stepscope.ingest.errors import StepscopeError
 
 KEYS = "enter goes there · e changes it · d takes it away · esc closes"
-Wish = tuple[Literal["go", "change"], FlagAt]
+FlagChoice = tuple[Literal["go", "change"], FlagAt]
 
 
 class FlagRows:
@@ -56,15 +56,15 @@ class FlagRows:
         )
 
 
-class FlagsScreen(ModalScreen[Wish | None]):
+class FlagsScreen(ModalScreen[FlagChoice | None]):
     """Answers the flag that is to be gone to or to be changed, or nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,Y", "dismiss", "close"),
         Binding("down,j", "move(1)", "next flag"),
         Binding("up,k", "move(-1)", "previous flag"),
-        Binding("enter", "wish('go')", "go there"),
-        Binding("e,y", "wish('change')", "change it"),
+        Binding("enter", "choose('go')", "go there"),
+        Binding("e,y", "choose('change')", "change it"),
         Binding("d,delete", "drop", "take it away"),
     ]
 
@@ -86,7 +86,7 @@ class FlagsScreen(ModalScreen[Wish | None]):
         """Move between flags."""
         self.query_one(Table).move(by)
 
-    def action_wish(self, what: Literal["go", "change"]) -> None:
+    def action_choose(self, what: Literal["go", "change"]) -> None:
         """Answer the flag at the cursor."""
         if (flag := self._at_cursor) is not None:
             self.dismiss((what, flag))
@@ -104,7 +104,7 @@ class FlagsScreen(ModalScreen[Wish | None]):
 
     @on(Table.Chosen)
     def _choose(self) -> None:
-        self.action_wish("go")
+        self.action_choose("go")
 
     @property
     def _at_cursor(self) -> FlagAt | None:

@@ -4,6 +4,7 @@ import { FONT } from "./paint.js";
 /** @import { Pen } from "./types.js" */
 
 const HATCH = "hatch";
+const PAINTED_BY = "url"; // of a fill that is no colour
 const PATTERN = `<pattern id="${HATCH}" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M-1 1l2-2M0 6l6-6M5 7l2-2" stroke="#000" stroke-opacity=".45" stroke-width="1.5"/></pattern>`;
 
 /** @param {string} text */
@@ -11,6 +12,9 @@ const escaped = (text) =>
   text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`).replace(/\p{Cc}|\p{Cs}/gu, "·");
 /** @param {number} number */
 const short = (number) => String(Math.round(number * 100) / 100);
+
+/** @param {string} name @param {string} value */
+const attribute = (name, value) => `${name}="${value}"`;
 
 /** What a pen writes with at a moment. */
 class Ink {
@@ -126,7 +130,7 @@ class SvgPen extends Ink {
     Object.assign(cut, { width: sw, height: sh });
     /** @type {CanvasRenderingContext2D} */ (cut.getContext("2d")).drawImage(image, sx, sy, sw, sh, 0, 0, sw, sh);
     const [x, y, width, height] = place;
-    this.#write(`<image ${this.#box(x, y, width, height)} preserveAspectRatio="none" style="image-rendering:pixelated" href="${cut.toDataURL()}"/>`);
+    this.#write(`<image ${this.#box(x, y, width, height)} preserveAspectRatio="none" image-rendering="pixelated" ${attribute("href", cut.toDataURL())}/>`);
   }
 
   save() {
@@ -171,7 +175,7 @@ class SvgPen extends Ink {
   }
 
   #fill() {
-    const of = typeof this.fillStyle === "string" ? this.fillStyle : `url(#${HATCH})`;
+    const of = typeof this.fillStyle === "string" ? this.fillStyle : `${PAINTED_BY}(#${HATCH})`;
     return `fill="${escaped(of)}"${this.#alpha()}`;
   }
 

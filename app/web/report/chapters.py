@@ -14,7 +14,7 @@ from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table,
 from stepscope.app.present.details import finding_blocks
 from stepscope.app.present.report_text import summed
 from stepscope.app.present.spans.flag_words import rows_of
-from stepscope.app.present.summary.serving import slo_part
+from stepscope.app.present.summary.serving import served_slo
 from stepscope.app.present.where import of_rank, place, when
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.units import count
@@ -22,7 +22,6 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.report import drawings
 from stepscope.app.web.report.markup import markup, swatch, tag, text
 from stepscope.app.web.shades import painted
-from stepscope.ingest.derive.states import is_list_of_arrivals
 
 MOST_FINDINGS, MOST_PICTURES, MOST_BARS = 200, 24, 30
 LARGEST_PICTURE = 60_000
@@ -157,9 +156,8 @@ def flags(loaded: LoadedTrace) -> str:
 
 def slo(loaded: LoadedTrace) -> str:
     """What became of the SLO, or how one is given; empty where nobody was served."""
-    if not loaded.blamed.names_requests or is_list_of_arrivals(loaded.trace):
-        return ""
-    return markup(slo_part(loaded.trace, loaded.blamed, loaded.slo).blocks)
+    part = served_slo(loaded.trace, loaded.blamed, loaded.slo)
+    return markup(part.blocks) if part else ""
 
 
 def blame(loaded: LoadedTrace) -> str:

@@ -84,7 +84,7 @@ def test_the_types_of_the_scripts_hold() -> None:
 
 def test_the_scripts_have_no_fault_that_a_linter_finds() -> None:
     ran(tool("eslint"), "--config", str(CHECKS / "eslint.config.js"), "app/web/assets",
-        "app/web/report/assets", "app/web/desk/assets")  # fmt: skip
+        "app/web/report/assets", "app/web/start/assets")  # fmt: skip
 
 
 def test_all_scripts_but_that_of_the_types_are_reached_from_the_page_s_own() -> None:

@@ -15,7 +15,7 @@ MOST_BYTES = 4 << 30
 LEFT_FREE = 512 << 20
 """Bytes of the disk that stay free."""
 CHUNK = 1 << 20
-_ODD = re.compile(r"[^\w.+-]+")
+_OTHER = re.compile(r"[^\w.+-]+")
 
 
 class Dropped:
@@ -34,7 +34,7 @@ class Dropped:
         self._refuse(name, said or 0)
         self._number += 1
         folder = Path(tempfile.mkdtemp(dir=self._folder.name, prefix=f"{self._number}-"))
-        path = folder / (_ODD.sub("-", Path(name).name)[-100:].lstrip(".") or "trace")
+        path = folder / (_OTHER.sub("-", Path(name).name)[-100:].lstrip(".") or "trace")
         try:
             self._write(path, name, stream, said)
         except BaseException:

@@ -40,7 +40,7 @@ type="file" hidden></label>. It is copied to a folder that is gone when stepscop
 NONE = '<p class="muted">Nothing was opened before.</p>'
 
 
-def desk_page(recent: Iterable[Path], most: int) -> str:
+def recent_page(recent: Iterable[Path], most: int) -> str:
     """The page; a path is text, whatever it holds."""
     listed = "".join(_line(number, path) for number, path in enumerate(recent))
     shown = f'<ol id="recent">{listed}</ol>' if listed else NONE

@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.kept import recent
 from stepscope.app.web import listen
-from stepscope.app.web.desk.desk import Desk
 from stepscope.app.web.safety.access import Access
+from stepscope.app.web.start.trace_desk import Desk
 from tests.app.web.in_browser.conftest import WRONG
 from tests.conftest import ROOT
 

@@ -13,11 +13,11 @@ from werkzeug.test import Client, TestResponse
 
 from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.kept import recent
-from stepscope.app.web.desk.desk import Desk
-from stepscope.app.web.desk.dropped import Dropped
-from stepscope.app.web.desk.openings import MOST_OPEN
 from stepscope.app.web.safety.access import Access
 from stepscope.app.web.server import create_app
+from stepscope.app.web.start.dropped import Dropped
+from stepscope.app.web.start.openings import MOST_OPEN
+from stepscope.app.web.start.trace_desk import Desk
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.conftest import ROOT
 
@@ -73,8 +73,6 @@ def test_without_a_trace_the_address_leads_to_the_page_and_a_path_is_opened(desk
 def test_what_was_opened_last_is_listed_as_text_and_opened_by_its_place(
     desk: Client, tmp_path: Path
 ) -> None:
-    odd = tmp_path / "<img src=x onerror=hacked()>.trace"
-    odd.symlink_to(SAMPLE)
     recent.opened(SAMPLE)
     (tmp_path / "<b>.log").write_text("x")
     recent.opened(tmp_path / "<b>.log")

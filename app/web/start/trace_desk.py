@@ -15,11 +15,11 @@ from flask import Flask, Response, abort, jsonify, redirect, request, send_from_
 
 from stepscope.app.kept import recent
 from stepscope.app.printable import plain
-from stepscope.app.web.desk.desk_page import desk_page
-from stepscope.app.web.desk.dropped import Dropped
-from stepscope.app.web.desk.openings import Openings, Opens
 from stepscope.app.web.safety.access import Access, guard
 from stepscope.app.web.shades import declared
+from stepscope.app.web.start.dropped import Dropped
+from stepscope.app.web.start.openings import Openings, Opens
+from stepscope.app.web.start.recent_page import recent_page
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
 PREFIX = "/open/"
@@ -64,7 +64,7 @@ class Desk:
         self._dropped.close()
 
     def _served(self) -> Flask:
-        server = Flask("stepscope.app.web.desk", static_folder=None)
+        server = Flask("stepscope.app.web.start", static_folder=None)
         server.after_request(_forbid_elsewhere)
         server.add_url_rule("/", view_func=lambda: redirect(PREFIX), endpoint="to-desk")
         server.add_url_rule(PREFIX, view_func=self._page)
@@ -76,7 +76,7 @@ class Desk:
         return server
 
     def _page(self) -> str:
-        return desk_page(recent.recent(), self._dropped.most)
+        return recent_page(recent.recent(), self._dropped.most)
 
     def _begin(self) -> Response:
         """Begin to open a path, or one of the recent ones by its place."""
