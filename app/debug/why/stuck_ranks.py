@@ -75,7 +75,8 @@ def _expected(view: View, inside: Collective) -> list[int]:
     named = str(inside["expected_ranks"] or "").split(",")
     ranks = [int(rank) for rank in named if rank.strip().isdigit()]
     rows = view.told.collectives
-    return ranks or sorted(rows.filter(pl.col("group") == inside["group"])["rank"].unique())
+    is_of_group = pl.col("group").eq_missing(pl.lit(inside["group"], rows.schema["group"]))
+    return ranks or sorted(rows.filter(is_of_group)["rank"].unique())
 
 
 def _joins(view: View, joins: Collective | None) -> str:

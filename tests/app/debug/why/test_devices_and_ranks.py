@@ -142,6 +142,20 @@ def test_a_rank_waits_for_the_one_that_comes_late_or_never(joins: int | None, sa
     assert says in root.says
 
 
+def test_a_rank_in_a_collective_of_no_named_group_waits_for_others_in_such_ones() -> None:
+    alike = {**COLLECTIVE, "group": None, "expected_ranks": None, "step": 1}
+    rows = [
+        {**alike, "rank": 0, "ts_ns": 10, "dur_ns": 90},
+        {**alike, "rank": 1, "ts_ns": 95, "dur_ns": 5},
+    ]
+    steps = [{"step": 1, "rank": 0, "ts_ns": 0, "dur_ns": 100, "kind": "decode"}]
+    session = Session(trace_of(steps=steps, collectives=rows, ranks=(0, 1)), 0)
+
+    root = why(session, "rank 0", session.moments.position(50)._replace(ts_ns=50)).root
+
+    assert (root.ends, str(root.subject)) == ("another rank", "rank 1")
+
+
 def test_who_is_not_there_is_told_with_who_is() -> None:
     trace = trace_of(steps=[{"step": 1, "ts_ns": 0, "dur_ns": 9, "kind": "idle"}])
 
