@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import Protocol
 
 import polars as pl
@@ -69,7 +70,7 @@ class Finder:
             return []
         hits = [
             *self._numbered(wanted),
-            *self._requests(wanted),
+            *self._requests(wanted, limit),
             *self._clients(wanted),
             *self._tasks(wanted),
             *self._spans(wanted),
@@ -97,11 +98,17 @@ class Finder:
             lane = self._places.lane(rank, STEPS)
             yield Hit("step", f"step {number}", lane, ts_ns, end_ns)
 
-    def _requests(self, wanted: str) -> Iterator[Hit]:
+    def _requests(self, wanted: str, limit: int) -> Iterator[Hit]:
+        """The closest of them: when one began is asked of its lane, and there may be very many."""
         bare = wanted.removeprefix("request ").strip()
-        for lane in self._timeline.lanes:
-            if lane.section == "requests" and not lane.depth and bare in lane.label.casefold():
-                yield self._lane_hit("request", f"request {lane.label}", lane.id)
+        named = (
+            (_closeness("request", label, wanted), lane.id, label)
+            for lane in self._timeline.lanes
+            if lane.section == "requests" and not lane.depth and bare in lane.label.casefold()
+            for label in (f"request {lane.label}",)
+        )
+        for _, lane_id, label in nsmallest(limit, named):
+            yield self._lane_hit("request", label, lane_id)
 
     def _clients(self, wanted: str) -> Iterator[Hit]:
         """Requests by the ids that their clients know them by."""
@@ -162,12 +169,17 @@ def _named(frame: pl.LazyFrame, wanted: str) -> pl.LazyFrame:
 
 def _distance(hit: Hit, wanted: str) -> tuple[int, int, int, int]:
     """Whole name first, then its beginning, then any part; then by kind, length and time."""
-    name = hit.label.casefold()
-    bare = name.removeprefix(f"{hit.kind} ")
+    return *_closeness(hit.kind, hit.label, wanted), hit.ts_ns
+
+
+def _closeness(kind: str, label: str, wanted: str) -> tuple[int, int, int]:
+    """The same of a name, whenever what it names began."""
+    name = label.casefold()
+    bare = name.removeprefix(f"{kind} ")
     if wanted in (name, bare):
         closeness = 0
     elif name.startswith(wanted) or bare.startswith(wanted):
         closeness = 1
     else:
         closeness = 2
-    return closeness, KINDS.index(hit.kind), len(name), hit.ts_ns
+    return closeness, KINDS.index(kind), len(name)
