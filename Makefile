@@ -7,6 +7,7 @@ SGLANG := .venv-sglang/bin/python
 DEMO := out/demo
 PAGE := tests/app/web/scripts
 CLIENT := tests/app/dap/client
+ASSISTANT := tests/app/mcp/client
 
 FUZZ_SECONDS ?= 300
 
@@ -114,10 +115,11 @@ node -e 'process.exit(parseInt(process.versions.node) < $(1) ? 1 : 0)' 2>/dev/nu
 	echo "node $(1) or newer is not there, or npm could not install what $(3)"
 endef
 
-.venv/node.stamp: $(PAGE)/package-lock.json $(CLIENT)/package-lock.json
+.venv/node.stamp: $(PAGE)/package-lock.json $(CLIENT)/package-lock.json $(ASSISTANT)/package-lock.json
 	@mkdir -p .venv
 	@$(call npm_ci,20,$(PAGE),checks the page's scripts)
 	@$(call npm_ci,18,$(CLIENT),drives the debug adapter in tests)
+	@$(call npm_ci,18,$(ASSISTANT),asks the server for assistants in tests)
 	@touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.lock

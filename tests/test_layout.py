@@ -38,6 +38,7 @@ MOST_MODULES = 15
 EXPLAINING = {
     "ingest/readers": "each format is read in the same stages",
     "ingest/replay": "each engine is built and called by the same parts",
+    "app/mcp/tools": "a tool is named for what it answers",
     "app/cli": "a command is named for what it shows",
     "app/tui/pages": "a page is named for what it shows",
     "app/tui/screens": "a screen is named for what it shows",
@@ -53,6 +54,7 @@ OWN_TESTS = {
     "tests/analyzers/real": "what rules say of the files of other people's programs",
     "tests/app/both_fronts": "what the terminal and the page have to say alike",
     "tests/app/cli/gate_story": "the gate of docs/ci.md on the commits of an engine's repository",
+    "tests/app/mcp/questions": "what an assistant is asked, and what is true of it",
     "tests/app/web/in_browser": "the page as a browser shows it, where there is one",
     "tests/app/web/in_browser/own": "what a user puts on the page, and opens from it",
     "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",

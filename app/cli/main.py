@@ -36,6 +36,8 @@ COMMANDS: dict[str, str] = {
     "report": "Write what is in one trace or two as a page to send on.",
     "debug": "Go through a run step by step, forward and back.",
     "dap": "Debug a run from an editor, by the Debug Adapter Protocol.",
+    "mcp": "Let an assistant ask about traces, by the Model Context Protocol.",
+    "skill": "Write a skill file that teaches an assistant this command line.",
     "sql": "Run an SQL query over the tables of a trace.",
     "convert": "Convert a trace to another format.",
     "merge": "Merge a profile's kernels into the steps of a recording.",

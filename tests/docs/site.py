@@ -41,6 +41,7 @@ START = (
     "tutorial",
     "debug",
     "dap",
+    "assistants",
     "attach-vllm",
     "attach",
     "follow",
