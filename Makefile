@@ -68,9 +68,10 @@ matrix: .venv/dev.stamp  ## print every fault of the engine against every rule
 replays: .venv/dev.stamp  ## record every variant and fault of the engine, and run each again: the same bytes
 	$(BIN)/python -m tests.replays
 
-exact: .venv/dev.stamp  ## record every variant, executor and fault, and compare the state at each step and change with the engine's, killed runs included
+exact: .venv/dev.stamp  ## record every variant, executor and fault, and compare the state at each step, change and instant with the engine's, killed runs included
 	$(BIN)/python -m tests.app.debug.exact
 	$(BIN)/python -m tests.app.debug.verifying.every_change
+	$(BIN)/python -m tests.app.debug.verifying.every_instant
 	$(BIN)/python -m tests.app.debug.verifying.killing
 
 random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count again what is said of them

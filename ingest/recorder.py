@@ -70,6 +70,8 @@ class Recorder:
     tasks: Row
     core_spans: Row
     core_waits: Row
+    ready_order: Row
+    thread_phases: Row
     task_edges: Row
     collectives: Row
     outputs: Row

@@ -36,6 +36,8 @@ SHAPES = ("AIC", "AIV", "MIX", "DUMMY")
 CORE_KINDS = ("AIC", "AIV0", "AIV1")
 OUTCOMES = ("run", "skipped", "dummy", "pending")
 CORE_SLOTS = ("running", "pending")
+READY_QUEUES = (*SHAPES, "sync-start")
+DOES = ("submit", "wait", "poll", "complete", "skip", "dispatch", "sleep", "exit")
 SPAN_FORMS = ("slice", "instant", "async", "unfinished")
 FLOW_ENDS = ("start", "step", "finish")
 
@@ -207,6 +209,9 @@ TASKS = _table(
     i64("reclaimed_ns", "when the rings took back what it held"),
     i64("heap_bytes", "bytes of the heap ring that it held, with those skipped before them; null "
         "where it was never submitted"),
+    text("queue", "ready queue that it was put into, at queued_ns", READY_QUEUES),
+    i64("dequeued_ns", "when it was in no ready queue any more: all of its blocks had been given "
+        "cores, or it was taken to be skipped"),
 )  # fmt: skip
 
 CORE_SPANS = _table(
@@ -239,6 +244,24 @@ CORE_WAITS = _table(
     i64("ready_ns", "when the block could have run"),
     i32("thread", "scheduler thread that dispatched it"),
     i64("claim_ns", "when that thread took the core for it, before it was dispatched"),
+)  # fmt: skip
+
+READY_ORDER = _table(
+    "ready_order", "a task in a ready queue that is not in the order of queued_ns and of numbers",
+    "when the queue had come into that order", "ts_ns queue index task",
+    text("queue", "which queue: that of a shape, of those that are skipped or are dummies, or of "
+         "the one task whose blocks all start together", READY_QUEUES),
+    i32("index", "place in the queue, from 0; it is told from the first on that stands otherwise"),
+    i64("task", "task id"),
+)  # fmt: skip
+
+THREAD_PHASES = _table(
+    "thread_phases", "a thread of a device's scheduler that began to do something else",
+    "when it began; it goes on until the thread's next row", "ts_ns phase",
+    i32("thread", "scheduler thread; null for the orchestrator, which submits tasks"),
+    text("phase", "what it does: submits tasks or waits for room in a ring; polls its cores, "
+         "completes blocks that ended, skips tasks, prepares a dispatch, sleeps until it is woken; "
+         "exit when the graph is over", DOES),
 )  # fmt: skip
 
 TASK_EDGES = _table(
@@ -329,8 +352,8 @@ SLOT_TOKENS = _table(
 
 TABLES: tuple[Table, ...] = (
     STEPS, BATCH_ROWS, SEGMENTS, LIFECYCLE, DECISIONS, ALLOCATIONS, ACCESSES, TASKS, CORE_SPANS,
-    CORE_WAITS, TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS, COUNTERS, QUEUE_ORDER,
-    SLOT_TOKENS,
+    CORE_WAITS, READY_ORDER, THREAD_PHASES, TASK_EDGES, COLLECTIVES, OUTPUTS, SPANS, FLOWS,
+    COUNTERS, QUEUE_ORDER, SLOT_TOKENS,
 )  # fmt: skip
 OF_STATE: tuple[Table, ...] = tuple(table for table in TABLES if table.is_of_state)
 """The tables that tell how the state of a scheduler changes, whose rows have one order: `seq`."""

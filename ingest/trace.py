@@ -63,6 +63,8 @@ class Trace:
     tasks: pl.LazyFrame
     core_spans: pl.LazyFrame
     core_waits: pl.LazyFrame
+    ready_order: pl.LazyFrame
+    thread_phases: pl.LazyFrame
     task_edges: pl.LazyFrame
     collectives: pl.LazyFrame
     outputs: pl.LazyFrame

@@ -43,7 +43,9 @@ class Cores:
         waits = is_there & ~runs
         slot = self._slot[window]
         is_behind = (slot == PENDING) | ((slot != RUNNING) & (self._held[window] > ts_ns))
-        running = self._by_core(first + np.flatnonzero(runs))
+        began = first + np.flatnonzero(runs)
+        # Of two on one core, which was booked twice, it has the one that began last.
+        running = self._by_core(began[np.argsort(self._start[began], kind="stable")])
         holding = self._by_core(first + np.flatnonzero(waits & ~is_behind))
         pending = self._by_core(first + np.flatnonzero(waits & is_behind))
         return {

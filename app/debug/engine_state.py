@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+from stepscope.app.debug.held.thread_phases import Phases
 
 Block = tuple[int, int | None]
 """A task, and which of its blocks, where that is known."""
@@ -53,12 +55,14 @@ class Forming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Queue, running requests, batch, slots, KV blocks and cores; None where nothing is known.
+    """Queue, running requests, batch, slots, KV blocks and the device; None where it is not known.
 
     `waiting` is in the order of the queue, `running` in the order of admission, `batch` in that of
     its rows. `slots` and `kv_blocks` map what is taken to the request that holds it; `cores` maps
     every core that the trace knows to its slots, and `slot_tokens` every slot to how many tokens
-    lie in it, whoever has it. `seq` is the last row that is taken into account.
+    lie in it, whoever has it. `ready` has the tasks of each ready queue that has any, in its order,
+    and `threads` what each thread of the device's scheduler does and since when.
+    `seq` is the last row that is taken into account.
     `forming` is the step behind `step`, once something of it is told and its batch is not formed.
     """
 
@@ -73,6 +77,8 @@ class State:
     seq: int | None = None
     forming: Forming | None = None
     slot_tokens: Mapping[int, int] | None = None
+    ready: Mapping[str, tuple[int, ...]] | None = None
+    threads: Phases | None = None
 
     def slot_text(self, slot: int) -> str:
         """A slot that is held, by whom, and how many tokens lie in it where that is told."""
@@ -94,6 +100,8 @@ class State:
             "slot_tokens": None if self.slot_tokens is None else dict(self.slot_tokens),
             "kv_blocks": None if self.kv_blocks is None else dict(self.kv_blocks),
             "cores": None if self.cores is None else _cores(self.cores),
+            "ready": _each_listed(self.ready),
+            "threads": _each_listed(self.threads),
         }
         known = {name: held for name, held in shaped.items() if held is not None}
         return {"ts_ns": self.ts_ns, "step": step, **known}
@@ -101,6 +109,10 @@ class State:
 
 def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
     return None if ids is None else list(ids)
+
+
+def _each_listed(held: Mapping[str, Iterable[Any]] | None) -> dict[str, list[Any]] | None:
+    return None if held is None else {name: list(each) for name, each in held.items()}
 
 
 def _cores(cores: Mapping[int, CoreSlots]) -> dict[int, dict[str, list[int | None] | None]]:

@@ -27,6 +27,8 @@ CHANGES = (
     ("slot_tokens", "ts_ns"),
     ("core_spans", "dispatch_ns"), ("core_spans", "ts_ns"), ("core_spans", "end_ns"),
     ("core_waits", "ts_ns"),
+    ("tasks", "queued_ns"), ("tasks", "dequeued_ns"), ("ready_order", "ts_ns"),
+    ("thread_phases", "ts_ns"),
 )  # fmt: skip
 """Which times are of changes, beside those at which batches are formed."""
 

@@ -23,7 +23,9 @@ from stepscope.app.debug.held.near_rows import NearRows
 from stepscope.app.debug.held.pools import Pool
 from stepscope.app.debug.held.queue_spans import QueueSpans
 from stepscope.app.debug.held.queues import Queues
+from stepscope.app.debug.held.ready_queues import ReadyQueues
 from stepscope.app.debug.held.slot_lengths import SlotLengths
+from stepscope.app.debug.held.thread_phases import ThreadPhases
 from stepscope.app.debug.moments import Moments, Position
 from stepscope.app.debug.names import CoreName, core_names
 from stepscope.app.debug.reasons import LeftOut, Reasons
@@ -63,6 +65,8 @@ class Session:
         self._kv_blocks = Pool(**part) if (part := index["kv_blocks"]) is not None else None
         self._lengths = SlotLengths(**part) if (part := index["slot_tokens"]) is not None else None
         self._cores = Cores(**part) if (part := index["cores"]) is not None else None
+        self._ready = ReadyQueues(**part) if (part := index["ready"]) is not None else None
+        self._threads = ThreadPhases(**part) if (part := index["threads"]) is not None else None
         self._near = NearRows(trace, self.rank)
         self._index = index  # while it lives, its files stay
         self.position: Position = self._first()
@@ -148,6 +152,8 @@ class Session:
             None if forming is None or self._batches is None
             else Forming(forming, self._batches.of(forming, seq)),
             self._lengths.at(seq) if self._lengths else None,
+            self._ready.at(ts_ns) if self._ready else None,
+            self._threads.at(ts_ns) if self._threads else None,
         )  # fmt: skip
 
     def left_out(self) -> list[LeftOut]:

@@ -22,6 +22,7 @@ Fault `left-over-mix-ignored`: single-core work goes on in a pass in which a MIX
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.decision_log import DecisionLog, SilentLog
@@ -32,6 +33,7 @@ from stepscope.engine.device.late_parts import WAITS, LatePart
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.rings import Ring, Rings
 from stepscope.engine.device.run_log import Run
+from stepscope.engine.device.scheduler_state import DUMMY, ORCHESTRATOR, Phases, ReadyQueues
 from stepscope.engine.device.silicon import Silicon
 from stepscope.engine.device.topology import Core, Device, Part, Thread
 
@@ -68,7 +70,9 @@ class Dispatcher:
         self._silicon = Silicon(self._loop, self._costs, self._run, self._on_end, late_part)
         log = DecisionLog if is_told else SilentLog
         self._log = log(device, admission, self._loop, self._run)
-        self._placement = Placement(device, admission, self._log, faults)
+        self._queues = ReadyQueues(self._loop, self._run, is_told=is_told)
+        self._phases = Phases(self._loop, self._run, is_told=is_told)
+        self._placement = Placement(device, admission, self._log, self._queues, faults)
         self._num_left = 0
         self._short_of: Ring | None = None
         self._loses_completions = "deferred-completion-lost" in faults
@@ -86,15 +90,27 @@ class Dispatcher:
         self._num_left = len(graph.tasks)
         self._orchestrator = self._loop.spawn(self._orchestrate(graph.tasks))
         self._schedulers = [self._loop.spawn(self._schedule(t)) for t in self._device.threads]
-        self._loop.run(lambda: self._num_left == 0 or bool(self._run.stall), self._observer)
+        self._loop.run(lambda: self._num_left == 0 or bool(self._run.stall), self._end_instant)
+        self._queues.end_instant()
         self._run.end_ns = self._loop.now_ns
         if self._num_left and not self._run.stall:
             self._give_up()
         return self._run
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return who stands in which ready queue, and what each thread does and since when."""
+        return {"ready": self._queues.snapshot(), "threads": self._phases.snapshot()}
+
+    def _end_instant(self, now_ns: int) -> None:
+        self._queues.end_instant()
+        # A step's position is where its batch was formed: before its threads begin.
+        if self._observer and now_ns > self._run.start_ns:
+            self._observer(now_ns)
+
     def _give_up(self) -> None:
         timeout_ns, ring = self._costs.timeout_ns, self._short_of
-        self._run.end_ns += timeout_ns
+        self._run.end_ns = self._loop.now_ns = self._loop.now_ns + timeout_ns
+        self._phases.end_all()
         stuck = next((p for core in self._device.cores for p in core.claims), None)
         self._run.stall = (
             f"{self._num_left} tasks left and no progress for {timeout_ns // 1_000_000} ms; "
@@ -106,6 +122,7 @@ class Dispatcher:
 
     def _orchestrate(self, tasks: Iterable[Task]) -> Steps:
         before: Task | None = None
+        self._phases.begin(ORCHESTRATOR, "submit")
         for task in tasks:
             if self._misreads_predicates and before and not before.enabled and task.enabled:
                 self._misread.add(task)
@@ -122,6 +139,7 @@ class Dispatcher:
                 self._make_ready(task)
         self._rings.enter(None)
         self._note_reclaimed()
+        self._phases.begin(ORCHESTRATOR, "exit")
 
     def _wait_for_room(self, task: Task) -> Steps:
         while ring := self._rings.is_short_of(task):
@@ -131,25 +149,31 @@ class Dispatcher:
                     f"scope deadlock: {task.name} has to wait until its own scope has ended, "
                     f"which holds {ring.held} of {ring.size} {ring.unit}"
                 )
+                self._phases.end_all()
+            self._phases.begin(ORCHESTRATOR, "wait")
             yield ASLEEP
+        self._phases.begin(ORCHESTRATOR, "submit")
         self._short_of = None
 
     def _schedule(self, thread: Thread) -> Steps:
         costs = self._costs
         while True:
             busy = [core for core in thread.cores if core.claims]
+            self._phases.begin(thread.id, "poll")
             yield costs.idle_loop_ns + costs.poll_ns * len(busy)
             ended = [part for core in busy for part in core.claims if part.end_ns >= 0]
             deferred = None
             for part in ended:
+                self._phases.begin(thread.id, "complete")
                 if (yield from self._complete(part)):
                     deferred = part.task
             if deferred and self._loses_completions:
                 self._retire(deferred, "run")
                 self._wake_schedulers()
-            skipped = yield from self._skip()
+            skipped = yield from self._skip(thread)
             placed = yield from self._dispatch(thread)
             if not (ended or skipped or placed):
+                self._phases.begin(thread.id, "sleep")
                 yield ASLEEP
 
     def _complete(self, part: Part) -> Generator[int | None, None, bool]:
@@ -165,12 +189,14 @@ class Dispatcher:
         self._wake_schedulers()
         return is_last
 
-    def _skip(self) -> Generator[int | None, None, bool]:
+    def _skip(self, thread: Thread) -> Generator[int | None, None, bool]:
         """Retire dummies and tasks that are predicated off, where they stand."""
-        queue = self._placement.ready["DUMMY"]
+        queue = self._queues.of[DUMMY]
         has_skipped = bool(queue)
         while queue:
             task = queue.popleft()
+            self._queues.leave(task)
+            self._phases.begin(thread.id, "skip")
             yield self._costs.end_block_ns
             task.retired_ns = self._loop.now_ns
             has_run = task in self._misread
@@ -180,6 +206,8 @@ class Dispatcher:
     def _retire(self, task: Task, outcome: str) -> None:
         task.outcome = outcome
         self._num_left -= 1
+        if not self._num_left:
+            self._phases.end_all()
         for follower in task.followers:
             if follower.submitted_ns >= 0:
                 follower.num_waits -= 1
@@ -196,9 +224,8 @@ class Dispatcher:
 
     def _make_ready(self, task: Task) -> None:
         task.ready_ns = max([task.submitted_ns, *(p.retired_ns for p in task.predecessors)])
-        task.queued_ns = self._loop.now_ns
         is_on = task.enabled and task not in self._misread
-        self._placement.ready[task.shape if is_on else "DUMMY"].append(task)
+        self._queues.put(task, task.shape if is_on else DUMMY)
         self._wake_schedulers()
 
     def _wake_schedulers(self) -> None:
@@ -217,6 +244,7 @@ class Dispatcher:
                 has_placed = True
                 for part in parts:
                     part.claim_ns = self._loop.now_ns
+                self._phases.begin(thread.id, "dispatch")
                 yield self._costs.dispatch_ns * len(parts)
                 self._silicon.publish(parts)
                 self._wake_schedulers()

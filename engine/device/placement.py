@@ -18,13 +18,13 @@ names.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
 from stepscope.engine.device.admission import Admission
 from stepscope.engine.device.decision_log import DecisionLog
 from stepscope.engine.device.graphs.tasks import ROLES, Task
+from stepscope.engine.device.scheduler_state import ReadyQueues
 from stepscope.engine.device.topology import Core, Device, Group, Part, Thread
 from stepscope.ingest.errors import ConfigError
 
@@ -39,10 +39,11 @@ class Placement:
         device: Device,
         admission: Admission,
         log: DecisionLog,
+        queues: ReadyQueues,
         faults: frozenset[str] = frozenset(),
     ) -> None:
-        self.ready: dict[str, deque[Task]] = {s: deque() for s in ("DUMMY", "MIX", "AIC", "AIV")}
-        self.draining: Task | None = None
+        self.queues = queues
+        self.ready = queues.of
         self._device = device
         self._admission = admission
         self._log = log
@@ -50,6 +51,11 @@ class Placement:
         self._asks_aic_only = bool(faults & AIV_NOT_ASKED)
         self._unreserved: dict[int, list[Part]] = {}
         self._popped: dict[str, Part] = {}
+
+    @property
+    def draining(self) -> Task | None:
+        """The task that stops the world."""
+        return self.queues.draining
 
     def mix(self, thread: Thread, *, is_pending: bool) -> list[Part]:
         """Parts for the MIX blocks that the thread's groups admit.
@@ -62,12 +68,14 @@ class Placement:
         for _ in range(min(len(queue), len(thread.groups))):
             task = queue.popleft()
             if task.is_sync_start and not is_pending:
-                self.draining = task
+                self.queues.drain_for(task)
                 break
             if not task.is_sync_start:
                 parts += self._offer(thread, task, is_pending=is_pending)
             if task.blocks_left:
-                queue.append(task)
+                self.queues.put_back(task)
+            else:
+                self.queues.leave(task)
         return parts or self.together(thread)
 
     def single(self, thread: Thread, shape: str, *, is_pending: bool) -> list[Part]:
@@ -84,10 +92,10 @@ class Placement:
             parts += claimed
             if queue[0].blocks_left:
                 break
-            queue.popleft()
+            self.queues.leave(queue.popleft())
             self._popped[shape] = parts[-1]
         if queue and queue[0].is_sync_start and not is_pending:
-            self.draining = queue.popleft()
+            self.queues.drain_for(queue.popleft())
         elif queue and is_pending:
             why = f"no {shape} of the thread takes another block"
             self._log.out_of_cores(thread, queue, why)
@@ -125,7 +133,8 @@ class Placement:
         if is_together or "sync-start-in-part" in self._faults:
             if parts and task.shape != "MIX":
                 self._log.given(thread, task, len(parts) + task.blocks_left, parts)
-            self.draining = None if is_together else task
+            if is_together:
+                self.queues.leave(task)
             return parts
         self._log.forget_since(num_decisions)
         self._log.too_few(thread, task, len(parts))

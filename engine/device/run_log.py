@@ -33,6 +33,23 @@ class Decision(NamedTuple):
     site: str | None = None
 
 
+class Listed(NamedTuple):
+    """From some place on, a ready queue has these tasks, and not those that came in that order."""
+
+    ts_ns: int
+    queue: str
+    place: int
+    task: int
+
+
+class Began(NamedTuple):
+    """A thread began to do something; `thread` is None for the one that submits tasks."""
+
+    ts_ns: int
+    thread: int | None
+    phase: str
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """A MIX block was admitted in part: `core`, which it needs, still held the block `holder`."""
@@ -62,6 +79,7 @@ class Contents:
 class Run:
     """What became of a graph: its parts in the order of dispatch, and what was decided.
 
+    `listed` is how ready queues stood where that does not follow from who came when.
     `stall` is None, or says where the run stood when no progress was possible any more. `tiles` is
     what the cores' memories held, None where a part waits for its mates and nothing can go wrong.
     """
@@ -71,6 +89,8 @@ class Run:
     parts: list[Part] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
+    listed: list[Listed] = field(default_factory=list)
+    phases: list[Began] = field(default_factory=list)
     stall: str | None = None
     tiles: Tiles | None = None
 

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> None:
-    """Write the tasks, edges, core spans and decisions of a step, and what was in local memory.
+    """Write what a step's tasks, edges, cores, queues and threads were, and who decided what.
+
+    What was in local memory is written too, where that is kept.
 
     A task that never retired has no `retired_ns` and is pending; a block that began and never ended
     has no `end_ns`; one that was dispatched and never began is in `core_waits`.
@@ -23,6 +25,7 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
             step, _known(task.submitted_ns, run.end_ns), task.id, task.name, task.shape, task.mask,
             task.num_blocks, task.is_sync_start, _known(task.ready_ns), _known(task.retired_ns),
             task.outcome, _known(task.queued_ns), _known(task.reclaimed_ns), task.heap_held,
+            task.queue, _known(task.dequeued_ns),
         )  # fmt: skip
     submitted = {task.id: task.submitted_ns for task in graph.tasks}
     for edge in graph.edges:
@@ -31,6 +34,10 @@ def record_run(recorder: Recorder, step: int, graph: TaskGraph, run: Run) -> Non
     for part in run.parts:
         record = _record_part if part.start_ns >= 0 else _record_wait
         record(recorder, step, part)
+    for listed in run.listed:
+        recorder.ready_order(step, *listed)
+    for began in run.phases:
+        recorder.thread_phases(step, *began)
     for made in run.decisions:
         recorder.decisions(
             step, made.ts_ns, "task", str(made.task.id), made.verdict, made.reason, made.resource,

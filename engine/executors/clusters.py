@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from stepscope.ingest.recorder import Recorder
 
 
+NO_SCHEDULER: dict[str, Any] = {"ready": {}, "threads": {}}
+"""What is known of one before the first graph."""
+
+
 class Clusters:
     """Runs batches on `num_groups` core groups under an admission policy.
 
@@ -65,6 +69,7 @@ class Clusters:
         self._workloads = {PREFILL: workload("paged-attention"), DECODE: decode}
         self._shape = (num_groups, num_threads)
         self._device = Device(*self._shape)
+        self._dispatcher: Dispatcher | None = None
         self._ring_sizes = ring_sizes
         self._costs = costs
         self._late_part = late_part
@@ -122,8 +127,9 @@ class Clusters:
         return SerializedGraph(self._next_task, self._author_barriers)
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what each core's slots hold, by core."""
-        return {"cores": self._device.snapshot()}
+        """Return what each core's slots hold, by core, and what the device's scheduler does."""
+        scheduler = self._dispatcher.snapshot() if self._dispatcher else NO_SCHEDULER
+        return {"cores": self._device.snapshot(), **scheduler}
 
     def _lower(self, batch: Batch, step: int) -> TaskGraph:
         graph = self.new_graph()
@@ -155,12 +161,12 @@ class Clusters:
                 on_event()
 
         rings = Rings(self._ring_sizes, loses_advance="lost-ring-advance" in self._faults)
-        dispatcher = Dispatcher(
+        self._dispatcher = Dispatcher(
             self._device, self._admission, costs=self._costs, rings=rings, faults=self._faults,
             late_part=self._late_part, observer=observe if on_event else None,
             start_ns=clock.now_ns(), is_told=is_told,
         )  # fmt: skip
-        return dispatcher.run(graph)
+        return self._dispatcher.run(graph)
 
 
 def _share(rows: Sequence[Row]) -> Share:

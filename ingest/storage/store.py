@@ -5,9 +5,9 @@ another process recorded of rank 0 is in `<table>/rank=0.front-end/`, or as it i
 numbers in a file's name are those of the journal segments that it was made of: a segment that a
 file covers is not read again.
 
-What grows by one with every step is written less the step, in a column that says so, such as
-`num_computed - step`: most of it is then the same from step to step and takes no room (decision
-0034). Readers see the column of the schema.
+What keeps pace with another column is written less that one, in a column that says so, such as
+`num_computed - step`: most of it is then the same from row to row and takes no room (decisions
+0034 and 0065). Readers see the column of the schema.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ from stepscope.ingest.schema import TABLES
 ROW_GROUP_ROWS = 256 << 10
 SINK_ROWS = 16 << 10
 MOST_SEGMENTS = 1 << 20
-GROWING = ("num_computed", "position")
-"""Columns that grow by one with every step of a request that decodes."""
+KEEPS_PACE = {
+    "num_computed": "step", "position": "step", "claim_ns": "dispatch_ns", "queued_ns": "ready_ns",
+    "dequeued_ns": "retired_ns",
+}  # fmt: skip
+"""Columns, each with the one that it is written less: from row to row both grow alike."""
 
 
 def holds_trace(folder: Path) -> bool:
@@ -97,17 +100,24 @@ def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
         _check(table, file)
     # Polars would look for `name=value` in every folder above the trace, too.
     wanted = polars_schema(table)
-    grown = {name: _less_step(name) for name in GROWING if name in wanted}
+    less = {
+        name: (_less(name, other), other)
+        for name, other in KEEPS_PACE.items()
+        if {name, other} <= {*wanted}
+    }
     found = pl.scan_parquet(
         files,
         glob=False,
         hive_partitioning=False,
-        schema={**wanted, **dict.fromkeys(grown.values(), pl.Int64())},
+        schema={**wanted, **{column: pl.Int64() for column, _ in less.values()}},
         missing_columns="insert",
     )
-    if not grown:
+    if not less:
         return found
-    whole = {name: pl.coalesce(name, pl.col(less) + pl.col("step")) for name, less in grown.items()}
+    whole = {
+        name: pl.coalesce(name, pl.col(column) + pl.col(other))
+        for name, (column, other) in less.items()
+    }
     return found.with_columns(**whole).select(wanted.names())
 
 
@@ -121,7 +131,7 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
 
     Raises `OSError` where there is no room for it.
     """
-    frame = _without_growth(frame)
+    frame = _with_differences(frame)
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
@@ -136,18 +146,22 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _without_growth(frame: pl.DataFrame) -> pl.DataFrame:
-    grown = [name for name in GROWING if name in frame.columns]
-    if not grown or frame["step"].null_count():
-        return frame
-    return frame.with_columns(
-        (pl.col(name) - pl.col("step")).alias(_less_step(name)) for name in grown
-    ).drop(grown)
+def _with_differences(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write what keeps pace less what it keeps pace with, where that is known wherever it is."""
+    pairs = {
+        name: other
+        for name, other in KEEPS_PACE.items()
+        if {name, other} <= {*frame.columns}
+        and not (frame[other].is_null() & frame[name].is_not_null()).any()
+    }
+    less = [(pl.col(name) - pl.col(other)).alias(_less(name, other))
+            for name, other in pairs.items()]  # fmt: skip
+    return frame.with_columns(less).drop(pairs)
 
 
-def _less_step(name: str) -> str:
-    """Name the column that holds what another one has more than `step`."""
-    return f"{name} - step"
+def _less(name: str, other: str) -> str:
+    """Name the column that holds what one has more than another."""
+    return f"{name} - {other}"
 
 
 def sink_parquet(table: Table, frame: Frame, file: Path) -> None:
@@ -183,7 +197,8 @@ def _check(table: Table, file: Path) -> None:
             found = pl.read_parquet_schema(opened)
     except pl.exceptions.PolarsError:
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
-    told = pl.Schema({name.removesuffix(" - step"): kind for name, kind in found.items()})
+    whole = {_less(name, other): name for name, other in KEEPS_PACE.items()}
+    told = pl.Schema({whole.get(name, name): kind for name, kind in found.items()})
     if told == polars_schema(table):
         return
     try:

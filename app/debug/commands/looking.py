@@ -47,7 +47,8 @@ def _short(rows: pl.DataFrame | None) -> str:
     first = rows.row(0, named=True)
     if len(rows) == 1:
         return " ".join(f"{name}={value}" for name, value in first.items() if value is not None)
-    key = next((name for name in ("request", "id", "task", "name") if name in first), None)
+    keys = ("request", "id", "phase", "task", "queue", "name")
+    key = next((name for name in keys if first.get(name) is not None), None)
     named = [str(value) for value in rows[key].head(6)] if key else []
     more = " …" if key and len(rows) > len(named) else ""
     return f"{len(rows):,}{': ' if named else ''}{' '.join(named)}{more}"

@@ -29,6 +29,8 @@ BRIEF = {
     "findings": ("code", "severity", "request", "message"),
     "core_spans": ("task", "block", "shape", "core"),
     "core_waits": ("task", "block", "shape", "core"),
+    "ready_order": ("queue", "index", "task"),
+    "thread_phases": ("thread", "phase"),
 }
 """Columns for which a table is read: those that a table of hits shows where none are named."""
 LEFT_OUT = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.held.device_cores import ring_sizes
+from stepscope.app.debug.held.thread_phases import ORCHESTRATOR, thread_number
 from stepscope.app.debug.names import core_names, names_in
 
 
@@ -29,31 +32,62 @@ def _cores(look: Look) -> pl.DataFrame | None:
 
 
 def _ready(look: Look) -> pl.DataFrame | None:
-    """Tasks whose predecessors have ended, and of which not all blocks were given to a core."""
-    given = pl.coalesce("claim_ns", "dispatch_ns", "ts_ns") <= look.ts_ns
+    """Who stands in which ready queue, in its order; of older traces who is ready, in none.
+
+    What was not recorded is null: `queue` and `place` of a task, and `place` is from 0.
+    """
     blocks = (
         _given(look)
-        .filter(given)
+        .filter(pl.coalesce("claim_ns", "dispatch_ns", "ts_ns") <= look.ts_ns)
         .group_by("task")
         .agg(given=pl.col("block").n_unique().cast(pl.Int64))
     )
-    is_to_run = ~pl.col("outcome").is_in(["skipped", "dummy"]).fill_null(value=False)
     queued_ns = pl.coalesce("queued_ns", "ready_ns")
-    is_ready = (queued_ns <= look.ts_ns) & (pl.col("shape") != "DUMMY") & is_to_run
-    joined = look.then("tasks").filter(is_ready).join(blocks, on="task", how="left")
     left = pl.col("num_blocks").cast(pl.Int64) - pl.col("given").fill_null(0)
-    waits = joined.with_columns(left=left, waits_ns=look.ts_ns - queued_ns, queued_ns=queued_ns)
-    columns = ("task", "name", "shape", "num_blocks", "left", "waits_ns")
-    return waits.filter(pl.col("left") > 0).sort("queued_ns", "task").select(columns).collect()
+    tasks = look.then("tasks").join(blocks, on="task", how="left")
+    told = tasks.with_columns(left=left, waits_ns=look.ts_ns - queued_ns, queued_ns=queued_ns)
+    columns = ("queue", "place", "task", "name", "shape", "num_blocks", "left", "waits_ns")
+    if look.state.ready is not None:
+        places = _places(look.state.ready)
+        found = places.lazy().join(told.drop("queue"), on="task", how="left", maintain_order="left")
+        return found.select(columns).collect()
+    is_to_run = ~pl.col("outcome").is_in(["skipped", "dummy"]).fill_null(value=False)
+    is_ready = (queued_ns <= look.ts_ns) & (pl.col("shape") != "DUMMY") & is_to_run
+    waits = told.filter(is_ready, pl.col("left") > 0).sort("queued_ns", "task")
+    return waits.with_columns(place=pl.lit(None, pl.Int64)).select(columns).collect()
+
+
+def _queues(look: Look) -> pl.DataFrame | None:
+    """Each ready queue that has any tasks, with these in its order."""
+    if look.state.ready is None:
+        return None
+    rows = [
+        (queue, len(tasks), " ".join(map(str, tasks)))
+        for queue, tasks in sorted(look.state.ready.items())
+    ]
+    schema = {"queue": pl.String, "num_tasks": pl.Int64, "tasks": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _places(ready: Mapping[str, tuple[int, ...]]) -> pl.DataFrame:
+    rows = [
+        (queue, place, task)
+        for queue, tasks in sorted(ready.items())
+        for place, task in enumerate(tasks)
+    ]
+    schema = {"queue": pl.String, "place": pl.Int64, "task": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _threads(look: Look) -> pl.DataFrame | None:
-    """What each thread has taken cores for and not dispatched yet, and what it dispatched last.
+    """What each thread does, what it has taken cores for and not dispatched, and what it did last.
 
-    When it polls, completes blocks or sleeps is not recorded, nor is any of it in older traces.
+    `phase` and `since_ns`, which is since the trace began, are null where a trace does not tell of
+    phases, and `num_preparing` where it does not tell when cores were taken.
     """
     told = _given(look).drop_nulls("thread")
-    if not len(told.head(1).collect()):
+    phases = _phases(look)
+    if not len(told.head(1).collect()) and not len(phases):
         return None
     at_ns = pl.coalesce("dispatch_ns", "ts_ns")
     then = told.filter(at_ns <= look.ts_ns).sort(at_ns, maintain_order=True)
@@ -63,7 +97,28 @@ def _threads(look: Look) -> pl.DataFrame | None:
     prepares = (pl.col("claim_ns") <= look.ts_ns) & (at_ns > look.ts_ns)
     num_preparing = pl.when(is_known).then(prepares.sum())
     every = told.group_by("thread").agg(num_preparing=num_preparing)
-    return every.join(last, on="thread", how="left").sort("thread").collect()
+    both = phases.lazy().join(every, on="thread", how="full", coalesce=True)
+    return both.join(last, on="thread", how="left").sort("thread").collect()
+
+
+def _phases(look: Look) -> pl.DataFrame:
+    """By the number of a thread of the scheduler what it does, and since when in the trace."""
+    rows = [
+        (number, each.phase, each.since_ns - look.debugger.bounds_ns[0])
+        for name, each in (look.state.threads or {}).items()
+        if (number := thread_number(name)) is not None
+    ]
+    schema = {"thread": pl.Int32, "phase": pl.String, "since_ns": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _orchestrator(look: Look) -> pl.DataFrame | None:
+    """What the orchestrator does, and since when in the trace."""
+    if look.state.threads is None:
+        return None
+    each = look.state.threads.get(ORCHESTRATOR)
+    rows = [] if each is None else [(each.phase, each.since_ns - look.debugger.bounds_ns[0])]
+    return pl.DataFrame(rows, schema={"phase": pl.String, "since_ns": pl.Int64}, orient="row")
 
 
 def _given(look: Look) -> pl.LazyFrame:
@@ -102,10 +157,14 @@ def _rings(look: Look) -> pl.DataFrame | None:
 OF_CORES: tuple[Facet, ...] = (
     Facet("cores", "what each core executes, and what is behind that", ("core_spans",), "core",
           _cores),
-    Facet("ready", "tasks that could run, with blocks that no core has", ("tasks", "core_spans"),
-          "task", _ready),
-    Facet("threads", "what each thread of the scheduler prepares, and dispatched last",
+    Facet("queues", "who stands in each ready queue, the next to be looked at first",
+          ("tasks",), "queue", _queues),
+    Facet("ready", "tasks that could run, with blocks that no core has", ("tasks",), "task",
+          _ready),
+    Facet("threads", "what each thread of the scheduler does, prepares, and dispatched last",
           ("core_spans",), "thread", _threads),
+    Facet("orchestrator", "whether tasks are submitted, wait for room in a ring, or all are there",
+          ("thread_phases",), "phase", _orchestrator),
     Facet("rings", "what is held of each ring that bounds how far tasks are submitted", ("tasks",),
           "ring", _rings),
 )  # fmt: skip

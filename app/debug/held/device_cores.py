@@ -22,6 +22,19 @@ def ring_sizes(manifest: Manifest) -> dict[str, int]:
     return {ring: size for ring, size in told.items() if type(size) is int and 0 <= size < 2**63}
 
 
+def device_threads(manifest: Manifest) -> dict[int, int]:
+    """The scheduler thread of each core, as far as the manifest tells it."""
+    device = manifest.config.get("device")
+    groups = device.get("groups") if isinstance(device, dict) else None
+    return {
+        group[kind]: group["thread"]
+        for group in (groups if isinstance(groups, list) else ())
+        if isinstance(group, dict) and type(group.get("thread")) is int
+        for kind in KINDS
+        if type(group.get(kind)) is int
+    }
+
+
 def device_cores(manifest: Manifest) -> dict[int, tuple[int, str]]:
     """Group and kind by the number of each core; none where the manifest tells of no device.
 

@@ -5,7 +5,7 @@ None stands for a part of which nobody told: that is not the same as one without
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from types import MappingProxyType
@@ -27,7 +27,14 @@ from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.pools import holds_of
 from stepscope.app.debug.held.queue_spans import queue_spans
 from stepscope.app.debug.held.queues import queue_events
+from stepscope.app.debug.held.ready_queues import (
+    LISTED_COLUMNS,
+    TASK_COLUMNS,
+    stays_of,
+    tells_of_queues,
+)
 from stepscope.app.debug.held.slot_lengths import lengths_of
+from stepscope.app.debug.held.thread_phases import PHASE_COLUMNS, phases_of
 from stepscope.app.debug.moments import CHANGES, ends_of
 from stepscope.app.debug.reasons import SOUGHT, told_reasons
 from stepscope.app.debug.step_batches import in_order
@@ -204,6 +211,28 @@ class Made:
             return None
         return given_spans(spans, device_cores(self.trace.manifest), waits)
 
+    def of_ready(self) -> Frames:
+        """Who stood in which ready queue, and where in it."""
+        if not tells_of_queues(self.trace, self.rank):
+            return None
+        tasks, listed = (
+            self._as_it_is("tasks", TASK_COLUMNS),
+            self._as_it_is("ready_order", LISTED_COLUMNS),
+        )
+        return {"stays": stays_of(tasks, listed, self._formed())}
+
+    def of_threads(self) -> Frames:
+        """What each thread of the device's scheduler did."""
+        rows = self._as_it_is("thread_phases", PHASE_COLUMNS)
+        return phases_of(rows, self._formed()) if len(rows) else None
+
+    def _as_it_is(self, table: str, columns: Sequence[str]) -> pl.DataFrame:
+        rows = self.trace.table(table).filter(pl.col("rank") == self.rank)
+        return rows.select(columns).collect()
+
+    def _formed(self) -> pl.DataFrame:
+        return formed_steps(self.order, is_closed=self.trace.manifest.closed)
+
     def _pool(self, resource: str, *, is_free: bool) -> Frames:
         if self._resources is not None and resource not in self._resources and not is_free:
             return None
@@ -223,6 +252,8 @@ PARTS = (
     Recipe("reasons", Made.of_reasons, ("decisions", "lifecycle")),
     Recipe("slot_tokens", Made.of_slot_tokens, ("slot_tokens",)),
     Recipe("cores", Made.of_cores),
+    Recipe("ready", Made.of_ready, READ),
+    Recipe("threads", Made.of_threads, READ),
 )
 """All parts: those that take longest come first, and who needs the order comes behind it."""
 

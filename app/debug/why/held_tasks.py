@@ -16,6 +16,7 @@ from stepscope.ingest.times import FAR_NS
 SINGLE = ("core", "queue")
 """What a task on single cores waits for: a core of its kind, or those that go first."""
 MOST_LOOKED_AT = 16
+SYNC_START = "sync-start"
 KINDS = {"AIC": ("AIC",), "AIV": ("AIV0", "AIV1"), "MIX": ("AIC", "AIV0", "AIV1")}
 
 
@@ -130,7 +131,8 @@ def _ready(view: View, who: Subject, name: str, task: Row, blocks: list[Row]) ->
     holder = Subject("task", holders[0]) if holders else None
     shown = _proof("tasks", task) if put_back is None else proof("decisions", put_back)
     link = Link(
-        who, f"{name} is ready since {view.clock(ready)}: {row.get('reason') or 'not begun'}",
+        who, f"{name} is ready since {view.clock(ready)}{_in_queue(view, task)}: "
+        f"{row.get('reason') or 'not begun'}",
         view.session.moments.position(shown.ts_ns), shown, resource, row.get("needed"),
         row.get("available"), holder, len(holders) or None, _no_more(row, holders),
         row.get("site"),
@@ -150,8 +152,15 @@ def _ready(view: View, who: Subject, name: str, task: Row, blocks: list[Row]) ->
 
 
 def _ahead(view: View, task: Row, row: Row) -> list[str]:
-    """Who goes first: whom the row names, or else who is now the first in the queue of the task."""
+    """Who goes first: whom the row names, and all who stand before the task in its queue.
+
+    Where no queues are told, whom it names, or else who is the first that lacks a core.
+    """
     named = row["holder"]
+    if view.state.ready is not None:
+        waiting = {str(each) for held in view.state.ready.values() for each in held}
+        before = [str(each) for each in _queue_of(view, task)[1]]
+        return [*([named] if named in waiting else []), *(n for n in before if n != named)]
     if named is not None and named.isdecimal() and _has_blocks_left(view, int(named)):
         return [named]
     rows = view.told.about_tasks.rows
@@ -164,6 +173,27 @@ def _ahead(view: View, task: Row, row: Row) -> list[str]:
         if of_queue and of_queue[0]["shape"] == task["shape"] and _has_blocks_left(view, int(name)):
             return [name]
     return []
+
+
+def _queue_of(view: View, task: Row) -> tuple[str, tuple[int, ...]]:
+    """The ready queue that a task stands in, and who stands before it there."""
+    number = task["task"]
+    for queue, held in (view.state.ready or {}).items():
+        if number in held:
+            return queue, held[: held.index(number)]
+    return "", ()
+
+
+def _in_queue(view: View, task: Row) -> str:
+    """Where it stands among those that are ready; nothing where no queues are told."""
+    queue, before = _queue_of(view, task)
+    if not queue or queue == SYNC_START:
+        return ", and nothing is placed before it" if queue else ""
+    return (
+        f", behind {count(len(before))} in the {queue} queue"
+        if before
+        else (f", first in the {queue} queue")
+    )
 
 
 def _has_blocks_left(view: View, number: int) -> bool:

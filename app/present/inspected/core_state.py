@@ -8,6 +8,10 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.summary.core_moment import CoreMoment, core_at
+from stepscope.app.debug.held.device_cores import device_threads
+from stepscope.app.debug.held.ready_queues import ready_at
+from stepscope.app.debug.held.thread_phases import phases_at
+from stepscope.app.debug.shown.scheduler_lines import NOT_RECORDED, doing, ready_text
 from stepscope.app.present.blocks import Block, Fact, Heading, Table
 from stepscope.app.present.facts import decision
 from stepscope.app.present.where import when
@@ -37,6 +41,8 @@ def core_blocks(lane: int, ts_ns: int, timeline: Timeline, trace: Trace) -> Iter
         )  # fmt: skip
     else:
         yield Fact("waits for it", (f"nobody {'else ' if told.given else ''}that is recorded",))
+    yield Fact("ready", (ready_text(ready_at(trace, who[0], ts_ns)),))
+    yield Fact("its thread", (_thread(trace, *who, ts_ns, timeline),))
 
 
 def group_blocks(lane: int, ts_ns: int, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -83,6 +89,18 @@ def _state(told: CoreMoment, names: _Names, timeline: Timeline) -> Iterator[tupl
             yield "runs", f"nothing since {when(told.free_since_ns, timeline, 1)}"
     for row in told.given[0 if told.running else 1 :]:
         yield "pending", f"{names.block(row)}, dispatched {when(row['given_ns'], timeline, 1)}"
+
+
+def _thread(trace: Trace, rank: int, core: int, ts_ns: int, timeline: Timeline) -> str:
+    """What the thread that dispatches to a core does, where the trace tells whose it is."""
+    threads = phases_at(trace, rank, ts_ns)
+    number = device_threads(trace.manifest).get(core)
+    if threads is None or number is None:
+        return NOT_RECORDED
+    name = f"thread {number}"
+    if (phase := threads.get(name)) is None:
+        return f"{name} does nothing yet"
+    return f"{name} {doing(phase.phase)}, since {when(phase.since_ns, timeline, 1)}"
 
 
 def _waiting(told: CoreMoment, names: _Names, timeline: Timeline) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ from stepscope.app.debug import (
     left_out_heading,
 )
 from stepscope.app.debug.commands.where_it_is import change_blocks
+from stepscope.app.debug.shown.scheduler_lines import scheduler_lines
 from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
 from stepscope.app.debug.why import Chain
@@ -205,6 +206,8 @@ def _held(state: State, names: Names) -> Iterator[Component]:
         yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])
     if state.cores:
         yield from _names(f"{cores_line(state.cores)} ·", list(_at_work(state.cores, names)))
+    for line in scheduler_lines(state):
+        yield html.P(line, className="muted")
 
 
 def _names(

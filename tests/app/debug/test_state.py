@@ -71,8 +71,8 @@ MIXED = {
     params=[
         ("fcfs-preemption", "before", {}),
         ("fcfs-preemption", "after", {}),
-        ("mix-admission", "before", {}),
-        ("mix-admission", "after", {}),
+        ("mix-admission", "before", {"steps": "1"}),
+        ("mix-admission", "after", {"steps": "1", "workload": "moe-layer"}),
         ("slot-recycling", "before", {}),
         ("slot-recycling", "after", {}),
         ("mixed-batches", "before", MIXED),

@@ -11,6 +11,7 @@ from stepscope.engine.device.graphs.kernels import whole
 from stepscope.engine.device.graphs.tasks import TaskGraph
 from stepscope.engine.device.placement import Placement
 from stepscope.engine.device.run_log import Run
+from stepscope.engine.device.scheduler_state import ReadyQueues
 from stepscope.engine.device.topology import Device, Part
 from tests.engine.device.drawn_graphs import run_of
 
@@ -75,8 +76,11 @@ def test_a_mix_that_finds_no_group_goes_to_the_tail_of_its_queue() -> None:
     device, graph = Device(1, 1), TaskGraph()
     first = graph.submit("first", 7, [9_000] * 2)
     second = graph.submit("second", 7, [9_000])
-    placement = Placement(device, GUARD, DecisionLog(device, GUARD, EventLoop(), Run(0)))
-    placement.ready["MIX"].extend([first, second])
+    loop, run = EventLoop(), Run(0)
+    queues = ReadyQueues(loop, run)
+    placement = Placement(device, GUARD, DecisionLog(device, GUARD, loop, run), queues)
+    queues.put(first, "MIX")
+    queues.put(second, "MIX")
 
     parts = placement.mix(device.threads[0], is_pending=False)
 

@@ -14,6 +14,7 @@ from stepscope.app.debug import (
     cores_line,
     left_out_heading,
 )
+from stepscope.app.debug.shown.scheduler_lines import scheduler_lines
 from stepscope.app.debug.shown.why_blocks import why_blocks
 from stepscope.app.palette import (
     AIC,
@@ -244,6 +245,8 @@ def _cores(view: StepView, width: int) -> Iterator[Shown]:
     if not cores:
         return
     yield Heading(cores_line(cores))
+    for line in scheduler_lines(view.detail.after):
+        yield Paragraph(line, Tone.MUTED)
     known = view.detail.names.cores
     places = {
         (group, kind or f"core {core}"): core

@@ -19,9 +19,9 @@ from tests.app.debug.test_state import Snapshot, Truth
 from tests.replays import Run
 
 # Behind a change the session's time is the latest that was told, and the engine's is now. What the
-# cores have is told by time alone, when their step has run: each instant of theirs is compared in
-# `test_state`.
-LEFT_OUT = {"ts_ns", "cores"}
+# device holds is told by time alone, when their step has run: each instant of theirs is compared in
+# `every_instant`.
+LEFT_OUT = {"ts_ns", "cores", "ready", "threads"}
 # A block that is free twice goes to two, and the one that gives it back frees the other's.
 PASSED = {"fcfs-preemption after with block-given-twice": {"kv_blocks"}}
 
