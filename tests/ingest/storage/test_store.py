@@ -234,3 +234,33 @@ def test_a_full_disk_is_no_damaged_trace_and_nothing_of_it_is_left(tmp_path: Pat
         save_trace(some_trace(3_000), tmp_path / "out.trace")
 
     assert not [*tmp_path.iterdir()]
+
+
+TASK = {"step": 1, "task": 1, "shape": "AIC", "num_blocks": 1, "ts_ns": 1}
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"ready_ns": 10, "queued_ns": 12, "retired_ns": 40, "dequeued_ns": 30},
+        {"ready_ns": 10, "queued_ns": 12, "retired_ns": None, "dequeued_ns": 30},
+        {"ready_ns": None, "queued_ns": 12, "retired_ns": 40, "dequeued_ns": None},
+        {"ready_ns": -(2**62), "queued_ns": 2**62, "retired_ns": 40, "dequeued_ns": 40},
+    ],
+)
+def test_times_that_keep_pace_come_back_as_they_were_written(
+    tmp_path: Path, times: dict[str, int | None]
+) -> None:
+    trace = trace_of(tasks=[{**TASK, **times}, {**TASK, "task": 2, "ready_ns": 3, "queued_ns": 3}])
+    save_trace(trace, tmp_path / "out.trace")
+
+    assert Trace.open(tmp_path / "out.trace").tasks.collect().equals(trace.tasks.collect())
+
+
+def test_a_file_says_which_of_its_columns_are_less_another(tmp_path: Path) -> None:
+    trace = trace_of(tasks=[{**TASK, "ready_ns": 10, "queued_ns": 12}])
+    save_trace(trace, tmp_path / "out.trace")
+    (file,) = (tmp_path / "out.trace" / "tasks").rglob("*.parquet")
+
+    assert pl.read_parquet(file)["queued_ns - ready_ns"].to_list() == [2]
+    assert "queued_ns" not in pl.read_parquet_schema(file)

@@ -128,3 +128,58 @@ def test_a_thread_prepares_what_it_took_cores_for_until_that_is_dispatched() -> 
     assert threads.select("thread", "num_preparing").rows() == [(2, 1)]
     assert preparing(told, 160) == [(2, 0)]
     assert preparing(untold, 160) == [(2, None)]
+
+
+def turned() -> Debugger:
+    """Two MIX, of which the first was put back behind the other, while a thread sleeps."""
+    task = {"step": 1, "shape": "MIX", "num_blocks": 2, "ts_ns": 5, "ready_ns": 10, "queue": "MIX"}
+    return Debugger(
+        trace_of(
+            tasks=[{**task, "task": number, "queued_ns": 10} for number in (1, 2)],
+            ready_order=[
+                {"step": 1, "ts_ns": 20, "queue": "MIX", "index": at, "task": number}
+                for at, number in enumerate((2, 1))
+            ],
+            thread_phases=[
+                {"step": 1, "ts_ns": 5, "thread": None, "phase": "exit"},
+                {"step": 1, "ts_ns": 20, "thread": 0, "phase": "sleep"},
+            ],
+            core_spans=[
+                {"step": 1, "task": 9, "block": 0, "shape": "AIC", "group": 0, "core": 0,
+                 "thread": 0, "dispatch_ns": 1, "claim_ns": 0, "ts_ns": 2, "end_ns": 30}
+            ],
+        )
+    )  # fmt: skip
+
+
+def test_ready_queues_threads_and_the_orchestrator_are_told_in_full() -> None:
+    debugger = turned()
+    queues, ready, threads, orchestrator = (
+        side(debugger, name, 20) for name in ("queues", "ready", "threads", "orchestrator")
+    )
+
+    assert queues is not None
+    assert queues.rows() == [("MIX", 2, "2 1")]
+    assert ready is not None
+    assert ready.select("queue", "place", "task", "left", "waits_ns").rows() == [
+        ("MIX", 0, 2, 2, 10), ("MIX", 1, 1, 2, 10),
+    ]  # fmt: skip
+    assert threads is not None
+    start_ns = debugger.bounds_ns[0]
+    assert threads.select("thread", "phase", "since_ns").rows() == [(0, "sleep", 20 - start_ns)]
+    assert orchestrator is not None
+    assert orchestrator.rows() == [("exit", 5 - start_ns)]
+
+
+def test_queues_and_phases_of_an_older_trace_are_unknown_and_not_empty() -> None:
+    task = {"step": 1, "task": 1, "shape": "AIC", "num_blocks": 1, "ts_ns": 5, "ready_ns": 10}
+    span = {"step": 1, "task": 2, "block": 0, "shape": "AIC", "group": 0, "core": 0, "thread": 2}
+    older = Debugger(trace_of(tasks=[task], core_spans=[{**span, "ts_ns": 10, "end_ns": 30}]))
+    ready, threads = side(older, "ready", 10), side(older, "threads", 10)
+
+    assert side(older, "queues", 10) is None
+    assert side(older, "orchestrator", 10) is None
+    assert ready is not None
+    assert ready.select("queue", "place", "task").rows() == [(None, None, 1)]
+    assert threads is not None
+    assert threads.select("thread", "phase", "since_ns").rows() == [(2, None, None)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.present.details import finding_blocks, selection_blocks
 from stepscope.app.present.plain_text import lines
@@ -70,3 +72,21 @@ def test_a_finding_shows_every_core_of_its_group() -> None:
     assert "AIC      qk, since" in said
     assert "AIV0     held for push" in said
     assert "AIV1     never ran a block" in said
+
+
+def test_a_core_tells_who_is_ready_and_what_its_thread_does() -> None:
+    trace = two_cores()
+    trace.manifest.config["device"] = {"groups": [{"thread": 1, "AIC": 0, "AIV0": 1, "AIV1": 2}]}
+    ready = trace_of(
+        tasks=[task(4, "late", queue="AIC", queued_ns=15)],
+        thread_phases=[{"step": 1, "ts_ns": 20, "thread": 1, "phase": "sleep"}],
+    )
+    trace.tasks = pl.concat([trace.tasks.filter(pl.col("task") != 4), ready.tasks])
+    unknown = told_at(two_cores(), "AIC", 25)
+    trace.thread_phases = ready.thread_phases
+    said = told_at(trace, "AIC", 25)
+
+    assert "ready          AIC 4" in said
+    assert "its thread     thread 1 sleeps, since 0.000012 ms" in said
+    assert "ready          not recorded" in unknown
+    assert "its thread     not recorded" in unknown
