@@ -32,7 +32,7 @@ SINK_ROWS = 16 << 10
 MOST_SEGMENTS = 1 << 20
 KEEPS_PACE = {
     "num_computed": "step", "position": "step", "claim_ns": "dispatch_ns", "queued_ns": "ready_ns",
-    "dequeued_ns": "retired_ns",
+    "dequeued_ns": "retired_ns", "end_ns": "ts_ns",
 }  # fmt: skip
 """Columns, each with the one that it is written less: from row to row both grow alike."""
 
