@@ -8,7 +8,7 @@ import { RULER } from "./overlays.js";
 import { FONT } from "./paint.js";
 import { placed } from "./placing.js";
 import { layout } from "./rows.js";
-import { height, model, seen, width, xOf } from "./seen.js";
+import { height, hovered, model, seen, width, xOf } from "./seen.js";
 import { colours } from "./tints.js";
 /** @import { Pen } from "./types.js" */
 
@@ -45,7 +45,7 @@ export function draw() {
 export function paintWith(ctx) {
   ctx.font = FONT;
   ctx.lineWidth = 1;
-  paintFrame(ctx, { ...seen, model: model(), placed: placed(), colours, width: width(), height: height(), xOf });
+  paintFrame(ctx, { ...seen, hover: hovered(), model: model(), placed: placed(), colours, width: width(), height: height(), xOf });
 }
 
 function paint() {

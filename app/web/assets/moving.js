@@ -2,7 +2,7 @@
 import * as address from "./address.js";
 import { redraw } from "./asking.js";
 import * as range from "./range.js";
-import { model, seen } from "./seen.js";
+import { hovered, model, seen } from "./seen.js";
 /** @import { Range } from "./types.js" */
 
 let hasMoved = () => {};
@@ -37,7 +37,10 @@ export const zoom = (factor, t) => look(range.zoomed(seen.view, factor, t, model
 export const wheel = (pixels, t) => zoom(range.turned(pixels, model().factors), t);
 
 /** Where a key zooms: under the mouse, else at the cursor, else in the middle. */
-export const here = () => (seen.hover ? Math.floor(seen.hover.t) : range.anchor(seen.view, seen.view.at));
+export function here() {
+  const under = hovered();
+  return under ? Math.floor(under.t) : range.anchor(seen.view, seen.view.at);
+}
 
 /** Look at the end of the trace, at so much of it as is in view, or at `span` ns.
  * @param {number} [span] */

@@ -35,3 +35,6 @@ export const height = () => box().clientHeight;
 export const timeAt = (x) => seen.view.t0 + (x / width()) * (seen.view.t1 - seen.view.t0);
 /** @param {number} t */
 export const xOf = (t) => ((t - seen.view.t0) / (seen.view.t1 - seen.view.t0)) * width();
+
+/** What is under the mouse, at the time that is there now: it may rest while the view moves. */
+export const hovered = () => seen.hover && { ...seen.hover, t: timeAt(seen.hover.x) };

@@ -124,6 +124,23 @@ def test_the_mouse_selects_drags_and_zooms(visit: Open) -> None:
     assert shown_range(page)[0] < t0
 
 
+def test_a_key_zooms_at_the_time_that_is_under_a_resting_mouse_after_the_view_has_moved(
+    visit: Open,
+) -> None:
+    opened = visit(SMALL)
+    page = opened.go()
+    canvas = page.locator("#canvas").bounding_box()
+    assert canvas
+    page.mouse.move(canvas["x"] + canvas["width"] / 4, canvas["y"] + 80)
+    press(opened, "w w w d d")
+
+    t0, t1 = shown_range(page)
+    press(opened, "w")
+    after = shown_range(page)
+
+    assert after[0] + (after[1] - after[0]) / 4 == pytest.approx(t0 + (t1 - t0) / 4, abs=2)
+
+
 def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(visit: Open) -> None:
     opened = visit(SMALL)
     page = opened.go()
