@@ -1,4 +1,4 @@
-"""A page, a pane and a command that nobody needs, each added as CONTRIBUTING says."""
+"""A page, a pane, a tool and a command that nobody needs, each added as CONTRIBUTING says."""
 
 from __future__ import annotations
 
@@ -88,6 +88,56 @@ def test_its_address_names_it_and_it_says_how_much_there_is():
     runs=("tests/app/web/in_browser/test_tabs.py::"
           "test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name[size]",),
 )  # fmt: skip
+
+
+TOOL = Patch(
+    "Add a tool for assistants",
+    "app/mcp/tools/size.py",
+    '''"""How much there is of a trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepscope.app.mcp.answering.uncut import Answer
+from stepscope.app.mcp.tools.tool import Arguments, Tool, TraceName
+
+if TYPE_CHECKING:
+    from stepscope.app.mcp.desk.held_traces import HeldTraces
+
+
+class Sized(Arguments, frozen=True):
+    """What is asked about."""
+
+    trace: TraceName
+
+
+def _answer(held: HeldTraces, asked: Sized) -> Answer:
+    return Answer({"num_steps": held.trace(asked.trace).trace.num_rows("steps")})
+
+
+SIZE = Tool("size", "How much there is", "Count the steps of a trace.", Sized, _answer)
+''',
+    "SIZE,",
+    "from stepscope.app.mcp.tools.size import SIZE",
+    {
+        "tests/app/mcp/tools/test_size.py": """
+from pathlib import Path
+
+from tests.app.mcp.asked import Asked
+from tests.ingest.merging.pairs import TOKENS, recorded
+
+
+def test_it_counts_the_steps(tmp_path: Path):
+    recorded(tmp_path)
+
+    page = Asked(tmp_path).page("size", trace="run.trace")
+
+    assert page.values["data"]["num_steps"] == len(TOKENS)
+"""
+    },
+    runs=("tests/app/mcp/tools/test_hostile_text.py",),
+)
 
 
 COMMAND = Patch(

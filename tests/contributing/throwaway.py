@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contributing.front_patches import COMMAND, PAGE, PANE
+from tests.contributing.front_patches import COMMAND, PAGE, PANE, TOOL
 from tests.contributing.patch import Patch
 from tests.contributing.trace_patches import READER, RULE, WRITER
 
@@ -70,4 +70,4 @@ def test_nobody_has_company():
         "test_what_must_hold_holds_whatever_comes_and_whenever[Alone]",
     ),
 )
-PATCHES = (RULE, READER, WRITER, POLICY, PAGE, PANE, COMMAND)
+PATCHES = (RULE, READER, WRITER, POLICY, PAGE, PANE, TOOL, COMMAND)

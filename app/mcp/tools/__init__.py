@@ -16,5 +16,15 @@ from stepscope.app.mcp.tools.traces import TRACES
 from stepscope.app.mcp.tools.why import WHY
 
 TOOLS: tuple[Tool, ...] = (
-    TRACES, OPEN, SUMMARY, CHECK, EXPLAIN, BLAME, WHY, STATE, FIND, SQL, DIFF,
-)  # fmt: skip
+    TRACES,
+    OPEN,
+    SUMMARY,
+    CHECK,
+    EXPLAIN,
+    BLAME,
+    WHY,
+    STATE,
+    FIND,
+    SQL,
+    DIFF,
+)
