@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "why": "Follow a wait from who waits to the root.",
     "diff": "Find the first step at which two traces diverge.",
     "summary": "Sum traces up as rows of a table.",
+    "trend": "Show metrics over many runs, and where they change.",
     "replay": "Run a recorded run again, on a real scheduler or the reference engine.",
     "explain": "Show the page of a rule.",
     "rules": "List the rules, or begin a new one.",

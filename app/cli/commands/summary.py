@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from stepscope.app.cli.complaints import complain
 from stepscope.app.cli.gated import traces_in
 from stepscope.app.cli.given import holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.output import refuse_existing_file, written_whole
-from stepscope.app.cli.progress import Report, progress
-from stepscope.app.failures import told
+from stepscope.app.cli.progress import progress
+from stepscope.app.cli.summed_up import summed_up
 from stepscope.ingest.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
@@ -66,36 +65,12 @@ def summary(
                               todo=f"name a file that ends in {', '.join(FILES)}")  # fmt: skip
         refuse_existing_file(out, *traces, force=force)
     asked = (slo, slo_of(slo)) if slo is not None else None
-    rows, num_unread = [], 0
     paths = dict.fromkeys(each for path in traces for each in traces_in(path) or [path])
     with progress() as report:
         other = None if reference is None else (str(reference), open_trace(reference, report))
-        for path in paths:
-            try:
-                rows.append(_row(path, asked, other, open_trace, report))
-            except Exception as error:
-                said, code = told(error)
-                is_unreadable = code == TraceError.exit_code or isinstance(error, OSError)
-                if not is_unreadable or len(paths) == 1:
-                    raise
-                complain(said)
-                num_unread += 1
+        rows, num_unread = summed_up(paths, asked, other, open_trace, report)
     _write(table_of(rows), out)
     return TraceError.exit_code if num_unread else 0
-
-
-def _row(
-    path: Path, slo: Any, reference: Any, open_trace: OpenTrace, report: Report
-) -> dict[str, Any]:
-    from stepscope.analyzers.check.run import check
-    from stepscope.analyzers.diff.compare import diff
-    from stepscope.analyzers.many_runs.trace_row import compared_row, trace_row
-    from stepscope.app.check_config import load_config
-
-    trace = open_trace(path, report)
-    checked = check(trace, load_config().rules(), progress=report)
-    row = trace_row(trace, str(path), checked, slo)
-    return row if reference is None else row | compared_row(reference[0], diff(reference[1], trace))
 
 
 def _write(table: pl.DataFrame, out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,13 +38,16 @@ def sparkline(line: Timeline, width: int) -> str:
     first_ns, last_ns = line.bounds_ns
     edges = np.linspace(first_ns, last_ns, width + 1)
     places = np.searchsorted(line.ts_ns, edges, "right").tolist()
-    low, high = float(line.values.min()), float(line.values.max())
-    glyphs = []
+    most = []
     for begin, end in pairwise(places):
         held = line.values[max(begin - 1, 0) : end]
-        most = float(held.max()) if end else None
-        glyphs.append(UNKNOWN if most is None else _glyph(most, low, high))
-    return "".join(glyphs)
+        most.append(float(held.max()) if end else None)
+    return blocks(most, (float(line.values.min()), float(line.values.max())))
+
+
+def blocks(values: Iterable[float | None], bounds: tuple[float, float]) -> str:
+    """A glyph for each value, from the least of the bounds to the most; a blank where none is."""
+    return "".join(UNKNOWN if value is None else _glyph(value, *bounds) for value in values)
 
 
 def _glyph(value: float, low: float, high: float) -> str:

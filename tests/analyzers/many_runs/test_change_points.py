@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stepscope.analyzers.many_runs.change_points import (
-    _Places,
     _centred_ranks,
     _chance_of,
+    _Places,
     change_points,
     least_values,
 )

@@ -1,0 +1,1 @@
+"""Metrics over many runs: as text, as Markdown, and for programs."""

@@ -1,0 +1,1 @@
+"""Metrics over many runs as a page that stands by itself."""
