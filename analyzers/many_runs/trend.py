@@ -85,7 +85,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """All of it: the groups, in what order the runs are, how many lines were looked at, sharing the chance."""
+    """The groups, in what order the runs are, and how many lines were looked at.
+
+    The chance of a false alarm was shared out to `num_shares` of them.
+    """
 
     groups: tuple[Group, ...]
     order: str

@@ -89,7 +89,7 @@ def _read(path: Path) -> pl.DataFrame:
 
     if path.suffix == ".parquet":
         return pl.read_parquet(path)
-    own = {name: kind for name, kind in SCHEMA.items() if name not in NOT_READ}
     if path.suffix == ".csv":
+        own = {name: kind for name, kind in SCHEMA.items() if name not in NOT_READ}
         return pl.read_csv(path, schema_overrides=own, infer_schema_length=None)
-    return pl.read_ndjson(path, schema_overrides=own, infer_schema_length=None)
+    return pl.read_ndjson(path, infer_schema_length=None)

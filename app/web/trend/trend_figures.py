@@ -8,7 +8,7 @@ from typing import Any
 from plotly import graph_objects as go
 
 from stepscope.analyzers.many_runs.trend import Group, MetricTrend, Trend
-from stepscope.app.palette import ACCENT, COUNTER, HIT, MUTED, STATES, TEXT
+from stepscope.app.palette import COUNTER, HIT, MUTED, STATES, TEXT
 from stepscope.app.present.trend.trend_words import (
     chance_said,
     point_name,
@@ -28,7 +28,7 @@ def trend_figure(of: Trend, group: Group, metric: MetricTrend) -> go.Figure:
     """Points in their order, those of runs that tell the metric, and a line for each change."""
     scale, unit = _unit(metric)
     places = [place for place, value in enumerate(metric.values) if value is not None]
-    figure = go.Figure(layout=layout(margin={"l": 64, "r": 16, "t": 44, "b": 40}, height=HIGH_PX))
+    figure = go.Figure(layout=layout(margin={"l": 64, "r": 60, "t": 44, "b": 40}, height=HIGH_PX))
     figure.add_scatter(
         x=places,
         y=[value / scale for value in metric.known],
@@ -41,13 +41,14 @@ def trend_figure(of: Trend, group: Group, metric: MetricTrend) -> go.Figure:
     for first, last, level in metric.levels():
         figure.add_scatter(
             x=[first - 0.5, last - 0.5], y=[level / scale] * 2, mode="lines", hoverinfo="skip",
-            line={"color": ACCENT, "width": 2, "dash": "dot"},
+            line={"color": TEXT, "width": 1.5, "dash": "dot"},
         )  # fmt: skip
-    for change in metric.changes:
+    for number, change in enumerate(metric.changes):
         by = shown_change(metric.metric, change.before, change.after)
         figure.add_vline(change.place - 0.5, line={"color": HIT, "width": 1.5})
         figure.add_annotation(
             x=change.place - 0.5, y=1, xref="x", yref="paper", yanchor="bottom", showarrow=False,
+            xanchor=_anchor(change.place / len(metric.values)), yshift=12 * (number % 2),
             text=f"◆ {by} at {_text(group.points[change.place].key, 30)}, "
                  f"chance {chance_said(of, change)}",
             font={"color": TEXT, "size": 10},
@@ -59,6 +60,11 @@ def trend_figure(of: Trend, group: Group, metric: MetricTrend) -> go.Figure:
     )  # fmt: skip
     figure.update_yaxes(fixedrange=True, nticks=5, title={"text": unit, "standoff": 4})
     return figure
+
+
+def _anchor(share: float) -> str:
+    """Which end of what is said stands where it is, so that it ends within the figure."""
+    return "left" if share < 0.25 else "right" if share > 0.75 else "center"
 
 
 def _unit(metric: MetricTrend) -> tuple[int, str]:
