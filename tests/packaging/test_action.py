@@ -20,7 +20,9 @@ from pre_commit.clientlib import load_manifest
 from stepscope.app.check_config import load_config
 from stepscope.app.cli.commands.check import check
 from stepscope.app.cli.commands.diff import diff
+from stepscope.app.cli.commands.record import record
 from stepscope.app.cli.commands.summary import summary
+from stepscope.app.cli.commands.trend import trend
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
@@ -255,7 +257,7 @@ def test_every_input_and_option_is_described() -> None:
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 
     assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
-    commands = (*check.params, *diff.params, *summary.params)
+    commands = (*check.params, *diff.params, *summary.params, *trend.params, *record.params)
     options = {option for parameter in commands for option in parameter.opts}
     of_others = {"--record", "--stepscope-record", "--body-file"}
     named = set(re.findall(r"--[a-z][a-z-]+", text)) - of_others

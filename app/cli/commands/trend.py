@@ -159,7 +159,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _print(found: Trend, form: str) -> None:
-    from stepscope.app.present.trend.trend_text import as_dict, markdown_lines, text_lines
+    from stepscope.app.present.trend.in_text import as_dict, markdown_lines, text_lines
 
     if form == "json":
         click.echo(json.dumps(as_dict(found), indent=2, ensure_ascii=True))
@@ -170,7 +170,7 @@ def _print(found: Trend, form: str) -> None:
 
 def _write(found: Trend, out: Path) -> None:
     try:
-        from stepscope.app.web.trend.trend_page import trend_page
+        from stepscope.app.web.trend.figures_page import trend_page
     except ModuleNotFoundError as error:
         from stepscope.ingest.errors import MissingExtra
 
@@ -178,7 +178,7 @@ def _write(found: Trend, out: Path) -> None:
             raise
         raise MissingExtra("drawing needs an extra", where=str(out),
                            todo="pip install 'stepscope[web]'") from error  # fmt: skip
-    from stepscope.app.present.trend.trend_words import verdict
+    from stepscope.app.present.trend.changes_said import verdict
 
     written_whole(out, trend_page(found))
     click.echo(f"wrote {out}: {verdict(found)}", err=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from stepscope.analyzers.many_runs.trend import Group, MetricTrend, Trend
 from stepscope.app.debug.shown.sparkline import blocks
-from stepscope.app.present.trend.trend_words import (
+from stepscope.app.present.trend.changes_said import (
     change_said,
     group_name,
     group_size,

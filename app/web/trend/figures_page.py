@@ -13,7 +13,7 @@ from plotly.io import to_json
 from plotly.offline import get_plotlyjs
 
 from stepscope.analyzers.many_runs.trend import Group, Trend
-from stepscope.app.present.trend.trend_words import (
+from stepscope.app.present.trend.changes_said import (
     change_said,
     group_name,
     group_size,
@@ -23,7 +23,7 @@ from stepscope.app.present.trend.trend_words import (
 )
 from stepscope.app.web.report.markup import tag, text
 from stepscope.app.web.shades import declared, figure_in_light
-from stepscope.app.web.trend.trend_figures import trend_figure
+from stepscope.app.web.trend.metric_figure import trend_figure
 
 SHELL = """<!DOCTYPE html>
 <html lang="en">

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from stepscope.analyzers.many_runs.trend import trend
-from stepscope.app.web.trend.trend_page import trend_page
+from stepscope.app.web.trend.figures_page import trend_page
 from tests.app.web.in_browser.conftest import PATIENCE_MS
 
 pytestmark = pytest.mark.web

@@ -9,7 +9,7 @@ from plotly import graph_objects as go
 
 from stepscope.analyzers.many_runs.trend import Group, MetricTrend, Trend
 from stepscope.app.palette import COUNTER, HIT, MUTED, STATES, TEXT
-from stepscope.app.present.trend.trend_words import (
+from stepscope.app.present.trend.changes_said import (
     chance_said,
     point_name,
     shown_change,
