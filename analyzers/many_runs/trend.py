@@ -196,7 +196,8 @@ def _looked_at(lines: Sequence[Sequence[float | None]]) -> tuple[int, int]:
              for line in lines]  # fmt: skip
     lengths = [len(line) for line in known if len(set(line.values())) > 1]
     for num in range(1, len(lengths) + 1):
-        long_enough = sum(length >= least_values(FALSE_ALARMS / num) for length in lengths)
+        fewest = least_values(FALSE_ALARMS / num)
+        long_enough = sum(length >= fewest for length in lengths)
         if long_enough <= num:
             return long_enough, num
     return 0, 1
