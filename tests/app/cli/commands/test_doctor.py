@@ -59,7 +59,8 @@ def install(
         module, _, path = name.partition(":")
         owner, dot, method = path.partition(".")
         classes[module][owner if dot else ""].append(method if dot else path)
-    for package in {engine.name, *(module.partition(".")[0] for module in classes)}:
+    # A package that is installed here as well is not looked at, whatever is gone.
+    for package in {engine.name, *(re.split("[.:]", name)[0] for name in everything(engine))}:
         (folder / package).mkdir()
         (folder / package / "__init__.py").write_text("raise SystemExit('it was imported')\n")
     for module, owners in classes.items():
