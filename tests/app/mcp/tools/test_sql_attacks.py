@@ -21,7 +21,7 @@ TRACE = "fcfs-preemption-before.trace"
         "select * from '/etc/passwd'",
         'select * from "/etc/passwd"',
         "attach '/etc/passwd' as p",
-        "copy steps to '/tmp/out.csv'",
+        "copy steps to 'out.csv'",
         "install httpfs",
         "pragma database_list",
         "drop table steps",
