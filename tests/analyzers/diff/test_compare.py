@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.diff.compare import Difference, diff
@@ -255,9 +255,8 @@ def test_one_changed_row_is_found_where_it_is(
     assert divergence["row_b"]["num_tokens"] == divergence["row_a"]["num_tokens"] + 1
 
 
-# Two traces of all tables are more than it takes for an example of usual size.
 @given(absurd_rows, absurd_rows)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow])
+@settings(max_examples=15)
 def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
     a, b = trace_from(ours), trace_from(theirs)
 
