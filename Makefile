@@ -93,7 +93,7 @@ docs: .venv/dev.stamp  ## write again the pages that are made from code, and bui
 clean:
 	rm -rf .venv out build dist
 
-.venv/run.stamp: requirements.lock pyproject.toml $(wildcard ingest/readers/chrome/_*.[ch])
+.venv/run.stamp: requirements.lock pyproject.toml $(wildcard ingest/readers/chrome/_*.[ch] app/timeline/spans/_*.c)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "stepscope needs Python 3.11 or newer; name one with: make PYTHON=python3.12"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

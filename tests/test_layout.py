@@ -257,16 +257,17 @@ def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) ->
     assert expected - set(wheel_names) == set()
 
 
-def test_the_scanner_of_events_is_there_where_it_can_be_compiled() -> None:
+@pytest.mark.parametrize("name", ["ingest.readers.chrome._scan", "app.timeline.spans._spans"])
+def test_what_is_written_in_c_is_there_where_it_can_be_compiled(name: str) -> None:
     compiler = (sysconfig.get_config_var("CC") or "").split()[:1]
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not (compiler and shutil.which(compiler[0]) and header.exists()):
         pytest.skip("no C compiler, or no headers of Python")
 
-    assert importlib.util.find_spec("stepscope.ingest.readers.chrome._scan") is not None
+    assert importlib.util.find_spec(f"stepscope.{name}") is not None
 
 
-def test_without_a_compiler_the_wheel_is_built_without_the_scanner(tmp_path: Path) -> None:
+def test_without_a_compiler_the_wheel_is_built_without_what_is_written_in_c(tmp_path: Path) -> None:
     copy_project(tmp_path)
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"],

@@ -14,11 +14,14 @@ one is *pending*. A core that is neither running nor held is *idle*.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
+Ints = npt.NDArray[np.int64]
 REQUEST = ("rank", "request")
 BEFORE = ("receive", "arrive")
 """What happens to a request before anybody has decided anything about it."""
@@ -136,24 +139,38 @@ def step_times(trace: Trace) -> pl.LazyFrame:
     )
 
 
-def with_held(core_spans: pl.LazyFrame, *, is_one_core: bool = False) -> pl.LazyFrame:
+def with_held(core_spans: pl.LazyFrame) -> pl.LazyFrame:
     """Add to each block when it was given its core, and since when the core was held before it.
 
     `given_ns` is its dispatch (its start where that is not known). The core is held from `held_ns`
     to `ts_ns`: whatever ran there before had ended, and this block, or one that begins after it,
     had been dispatched. Until `held_ns` the block is pending. Rows without a core or a time are
-    left out. Where all rows are of one core (`is_one_core`), they need not be told apart.
+    left out.
     """
 
     def each(expr: pl.Expr) -> pl.Expr:
-        return expr if is_one_core else expr.over("rank", "core")
+        return expr.over("rank", "core")
 
     ended = pl.col("end_ns").fill_null(FAR_NS).clip(-FAR_NS, FAR_NS)
     free_ns = each(ended.cum_max().shift(1).fill_null(-FAR_NS))
     wanted_ns = each(pl.col("given_ns").cum_min(reverse=True))
     return (
         core_spans.drop_nulls(["rank", "core", "ts_ns"])
-        .sort(["ts_ns"] if is_one_core else ["rank", "core", "ts_ns"], maintain_order=True)
+        .sort(["rank", "core", "ts_ns"], maintain_order=True)
         .with_columns(given_ns=pl.min_horizontal(pl.coalesce("dispatch_ns", "ts_ns"), "ts_ns"))
         .with_columns(held_ns=pl.min_horizontal(pl.max_horizontal(wanted_ns, free_ns), "ts_ns"))
     )
+
+
+def held_since(ts_ns: Ints, dispatch_ns: Ints, end_ns: Ints) -> Ints:
+    """The `held_ns` of `with_held`, of the blocks of one core in order of their starts.
+
+    A block whose dispatch is not known has its start there, one without an end has `FAR_NS`.
+    """
+    held: Ints = np.minimum(dispatch_ns, ts_ns)
+    np.minimum.accumulate(held[::-1], out=held[::-1])
+    free = np.maximum.accumulate(end_ns)
+    np.clip(free, -FAR_NS, FAR_NS, out=free)
+    np.maximum(held[1:], free[:-1], out=held[1:])
+    np.maximum(held[:1], -FAR_NS, out=held[:1])
+    return np.minimum(held, ts_ns, out=held)

@@ -1,7 +1,7 @@
-"""`make sanitize`: the tests of the pass in C, with address and undefined-behaviour sanitizers.
+"""`make sanitize`: the tests of what is in C, with address and undefined-behaviour sanitizers.
 
-The pass is built once more, and Python is started with the sanitizers in front of everything. It is
-also a plug-in of pytest, which lets the tests of that other Python scan with the other build.
+It is built once more, and Python is started with the sanitizers in front of everything. This is
+also a plug-in of pytest, which lets the tests of that other Python use the other build.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 
+from stepscope.app.timeline.spans import compiled
 from stepscope.ingest.readers.chrome import decode
 from tests.conftest import ROOT
 
 SANITIZED = "STEPSCOPE_SANITIZED_SCAN"
-"""In the environment of the other Python: where the other build is."""
+"""In the environment of the other Python: the folder of the other build."""
 _CHROME = "tests/ingest/readers/chrome/test_"
 TESTED = (
     *(f"{_CHROME}{name}.py" for name in (
         "event_windows", "batch", "numbers", "flows", "events", "damage", "repairs"
     )),
     "tests/ingest/readers/swimlane/test_split.py",
+    "tests/app/timeline/spans/test_compiled.py",
 )  # fmt: skip
-"""What reads Chrome JSON, whole and damaged."""
-_SOURCE = ROOT / "ingest" / "readers" / "chrome" / "_scan.c"
+"""What reads Chrome JSON, whole and damaged, and what packs spans."""
+_USED: dict[str, tuple[ModuleType, str]] = {
+    "ingest/readers/chrome/_scan.c": (decode, "_scan"),
+    "app/timeline/spans/_spans.c": (compiled, "passes"),
+}
+"""What is written in C, and where it is used: a module, and its name there."""
 _FLAGS = ("-O1", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=all")  # fmt: skip
 
@@ -44,14 +52,15 @@ def _library(name: str) -> str:
 
 
 def sanitized(
-    folder: Path, *words: str, source: Path = _SOURCE
+    folder: Path, *words: str, sources: Iterable[Path] = tuple(map(ROOT.joinpath, _USED))
 ) -> subprocess.CompletedProcess[str]:
-    """Build `source` with sanitizers into `folder`, and run `python WORDS` with that build."""
-    built = folder / f"{source.stem}.abi3.so"
+    """Build `sources` with sanitizers into `folder`, and run `python WORDS` with that build."""
     include = sysconfig.get_path("include")
-    subprocess.run(["gcc", *_FLAGS, f"-I{include}", str(source), "-o", str(built)], check=True)
+    for source in sources:
+        built = str(folder / f"{source.stem}.abi3.so")
+        subprocess.run(["gcc", *_FLAGS, f"-I{include}", str(source), "-o", built], check=True)
     environment = os.environ | {
-        SANITIZED: str(built),
+        SANITIZED: str(folder),
         "LD_PRELOAD": " ".join(map(_library, ("libasan.so", "libubsan.so"))),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python itself leaks by that measure
         "POLARS_MAX_THREADS": "1",
@@ -63,26 +72,30 @@ def sanitized(
 
 
 def use_sanitized() -> bool:
-    """Let all that follows scan with the other build, where the environment names one."""
-    if not (built := os.environ.get(SANITIZED)):
+    """Let all that follows use the other build, where the environment names one."""
+    if not (folder := os.environ.get(SANITIZED)):
         return False
-    spec = importlib.util.spec_from_file_location("stepscope.ingest.readers.chrome._scan", built)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    vars(decode)["_scan"] = module
+    for source, (user, name) in _USED.items():
+        own = Path(source)
+        called = ".".join(("stepscope", *own.parent.parts, own.stem))
+        built = Path(folder, f"{own.stem}.abi3.so")
+        spec = importlib.util.spec_from_file_location(called, built)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        vars(user)[name] = module
     return True
 
 
 def pytest_configure() -> None:
-    """Scan with the other build in all tests: `pytest -p tests.fuzz.sanitizers`."""
+    """Use the other build in all tests: `pytest -p tests.fuzz.sanitizers`."""
     use_sanitized()
 
 
 def pytest_report_header() -> str:
-    """Say what the tests scan with."""
-    return f"scanning with {vars(decode)['_scan'].__file__}"
+    """Say what the tests use."""
+    return " and ".join(f"using {vars(user)[name].__file__}" for user, name in _USED.values())
 
 
 def run_tests(folder: Path, *tests: str) -> subprocess.CompletedProcess[str]:
@@ -91,7 +104,7 @@ def run_tests(folder: Path, *tests: str) -> subprocess.CompletedProcess[str]:
 
 
 def main() -> int:
-    """Run the tests of all that reads Chrome JSON."""
+    """Run the tests of all that is in C."""
     if not can_sanitize():
         print("not sanitized: there is no gcc with libasan here")
         return 0

@@ -1,4 +1,4 @@
-"""The tests of the pass in C run with sanitizers, and these stop at what they are for."""
+"""The tests of what is in C run with sanitizers, and these stop at what they are for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ FAULTS = {
 }
 
 
-def test_the_tests_of_the_pass_in_c_run_with_its_other_build(tmp_path: Path) -> None:
+def test_the_tests_of_what_is_in_c_run_with_its_other_build(tmp_path: Path) -> None:
     run = run_tests(tmp_path, QUICK)
 
     assert run.returncode == 0, run.stdout + run.stderr
-    assert f"scanning with {tmp_path / '_scan.abi3.so'}" in run.stdout
+    for name in ("_scan", "_spans"):
+        assert f"using {tmp_path / name}.abi3.so" in run.stdout
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -33,9 +34,10 @@ def test_what_is_built_so_stops_at_a_fault_of_memory_or_arithmetic(
 ) -> None:
     source = tmp_path / "faulty.c"
     source.write_text(f"#include <stdlib.h>\nint fault(int at) {{ {FAULTS[fault]} }}\n")
-    called = f"import ctypes, os; ctypes.CDLL(os.environ['{SANITIZED}']).fault(4)"
+    built = f"os.environ['{SANITIZED}'] + '/faulty.abi3.so'"
+    called = f"import ctypes, os; ctypes.CDLL({built}).fault(4)"
 
-    run = sanitized(tmp_path, "-c", called, source=source)
+    run = sanitized(tmp_path, "-c", called, sources=[source])
 
     assert run.returncode != 0
     assert fault in run.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +12,9 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.printable import plain
+from stepscope.app.timeline.lanes.in_parts import one_ahead, some_after_others
 from stepscope.app.timeline.lanes.lane import (
+    Ints,
     LaneName,
     LaneSpans,
     Subject,
@@ -20,81 +24,104 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
-from stepscope.ingest.derive.states import with_held
+from stepscope.app.timeline.lanes.mixed_rows import MixedRows
+from stepscope.app.timeline.spans.packed import Bytes
+from stepscope.ingest.derive.states import held_since, with_held
 from stepscope.ingest.schema import CORE_KINDS
+from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 STATE_OF_SHAPE = {"AIC": palette.AIC, "AIV": palette.AIV, "MIX": palette.MIX, "DUMMY": palette.IDLE}
 KEY = ["rank", "group", "core_kind", "core"]
-ROWS_AT_ONCE, ROWS_WORTH_A_LANE = 4 << 20, 64 << 10
-"""Rows that are looked for at once, and laid out at once where they are of several lanes."""
+PLACED = ["rank", "ts_ns", "core"]
+ROWS_AT_ONCE, ROWS_WORTH_A_LANE = 2 << 20, 64 << 10
+"""Rows that are read at once, and laid out at once where they are of several lanes."""
 
 
 def core_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
-    rows = placeable(trace, "core_spans", "core")
-    seen = rows.select(KEY).unique().collect()
-    lanes = _lanes(seen)
+    rows, ref = placeable(trace, "core_spans", "core"), pl.col("ref")
+    seen = rows.group_by(KEY).agg(num=pl.len(), first=ref.min(), last=ref.max()).collect()
+    lanes = _lanes(seen.select(KEY))
     ranks = lanes["rank"].unique().to_list()
     names = tuple(_name(*key, ranks=ranks) for key in lanes.select(KEY).iter_rows())
-    return LaneSpans(names, _parts(rows, seen, lanes, last_ns))
+    found = lanes.join(seen, on=KEY, nulls_equal=True, maintain_order="left")
+    return LaneSpans(names, _parts(trace, found, last_ns))
 
 
-def _parts(
-    rows: pl.LazyFrame, seen: pl.DataFrame, lanes: pl.DataFrame, last_ns: int
-) -> Iterator[pl.DataFrame]:
-    """The spans of some lanes after others, so that few rows are laid out at a time."""
-    state = pl.col("shape").replace_strict(
-        STATE_OF_SHAPE, default=palette.UNKNOWN, return_dtype=pl.UInt8
-    )
-    told = ["ref", "ts_ns", "dispatch_ns", "end_ns"]
-    if seen.select("rank", "core").n_unique() < len(seen):  # a core that is on several lanes
-        found = rows.select(*told, *KEY, state=state).collect()
-        joined = found.join(lanes, on=KEY, nulls_equal=True, maintain_order="left")
+def _parts(trace: Trace, lanes: pl.DataFrame, last_ns: int) -> Iterator[pl.DataFrame]:
+    """The spans of some lanes after others, so that few rows are laid out at a time.
+
+    `lanes` are those with any blocks in their order, how many (`num`), their `first` and `last`.
+    """
+    if lanes.select("rank", "core").n_unique() < len(lanes):  # a core that is on several lanes
+        rows = _told(placeable(trace, "core_spans", "core"), *KEY).collect()
+        joined = rows.join(lanes, on=KEY, nulls_equal=True, maintain_order="left")
         yield _laid_out(joined, last_ns)
         return
-    core = pl.col("rank").cast(pl.Int64) * 2**32 + pl.col("core")
-    ran = lanes.drop_nulls("core").select("lane", core=core)
-    lane = core.replace_strict(ran["core"], ran["lane"], return_dtype=pl.UInt32)
-    found = rows.select(*told, lane=lane, state=state).collect()
-    counts = np.bincount(found["lane"].to_numpy(), minlength=len(lanes))
-    is_ordered = found["lane"].is_sorted()
-    for first, last in _some_lanes(counts, 0, len(counts), ROWS_AT_ONCE):
-        if is_ordered:
-            some = found[int(counts[:first].sum()) : int(counts[:last].sum())]
-        else:
-            own = pl.col("lane").is_between(first, last - 1)
-            some = found.filter(own).sort("lane", maintain_order=True)
+    for some, own in one_ahead(_by_lane(trace, lanes)):
         at = 0
-        for begin, until in _some_lanes(counts, first, last, ROWS_WORTH_A_LANE):
-            num_rows = int(counts[begin:until].sum())
-            # A lane is a core: it stands for the rank and the core, which need not be read.
-            own_rows = some[at : at + num_rows].with_columns(rank=pl.lit(0), core="lane")
-            yield _laid_out(own_rows, last_ns, is_one_core=own_rows["lane"].n_unique() == 1)
+        for begin, until in some_after_others(own["num"].to_list(), ROWS_WORTH_A_LANE):
+            num_rows = int(own["num"][begin:until].sum())
+            part = some[at : at + num_rows]
+            if until - begin == 1:
+                yield _of_one_core(part, last_ns)
+            else:  # a lane is a core: it stands for the rank and the core, which were not read
+                yield _laid_out(part.with_columns(rank=pl.lit(0), core="lane"), last_ns)
             at += num_rows
 
 
-def _some_lanes(
-    counts: npt.NDArray[np.int64], first: int, last: int, most: int
-) -> Iterator[tuple[int, int]]:
-    """Ranges of lanes that have at most so many rows together, or are one lane."""
-    num_rows = 0
-    for lane, count in enumerate(counts[first:last].tolist(), first):
-        if num_rows and num_rows + count > most:
-            yield first, lane
-            first, num_rows = lane, 0
-        num_rows += count
-    if num_rows:
-        yield first, last
+def _told(rows: pl.LazyFrame, *more: str | pl.Expr) -> pl.LazyFrame:
+    """What is laid out of blocks: `TOLD` but for the lane, and more."""
+    state = pl.lit(palette.UNKNOWN, pl.UInt8)
+    for shape, known in STATE_OF_SHAPE.items():  # asked in turn takes half as long as looked up
+        state = pl.when(shape=shape).then(pl.lit(known, pl.UInt8)).otherwise(state)
+    given = pl.coalesce("dispatch_ns", "ts_ns")
+    return rows.select("ref", "ts_ns", *more, state=state, dispatch_ns=given, end_ns="end_ns")
 
 
-def _laid_out(rows: pl.DataFrame, last_ns: int, *, is_one_core: bool = False) -> pl.DataFrame:
+def _by_lane(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The rows of some lanes after others, lane by lane in the order of the table; these lanes."""
+    num_rows = int(lanes["num"].sum())
+    is_apart = (lanes["last"] - lanes["first"] + 1 == lanes["num"]).all()
+    if num_rows > ROWS_AT_ONCE and is_apart and len(lanes) <= num_rows // ROWS_WORTH_A_LANE:
+        yield from _apart(trace, lanes)
+        return
+    core = pl.col("rank").cast(pl.Int64) * 2**32 + pl.col("core")
+    number = lanes.select("lane", core=core)
+    lane = core.replace_strict(number["core"], number["lane"], return_dtype=pl.UInt32)
+    rows = trace.core_spans.with_row_index("ref")
+    if num_rows <= ROWS_AT_ONCE:
+        found = _told(rows.drop_nulls(PLACED), lane.alias("lane")).collect()
+        in_order = found if found["lane"].is_sorted() else found.sort("lane", maintain_order=True)
+        yield in_order, lanes
+        return
+    with closing(MixedRows(dict(lanes.select("lane", "num").iter_rows()))) as mixed:
+        for at in range(0, trace.num_rows("core_spans"), ROWS_AT_ONCE):
+            some = rows.slice(at, ROWS_AT_ONCE).drop_nulls(PLACED)
+            mixed.add(_told(some, lane.alias("lane")).collect())
+        for begin, until in some_after_others(lanes["num"].to_list(), ROWS_AT_ONCE):
+            own = lanes[begin:until]
+            yield mixed.of(own["lane"].to_list()), own
+
+
+def _apart(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """The same of lanes of which each is a range of rows."""
+    rows = trace.core_spans.with_row_index("ref")
+    for begin, until in some_after_others(lanes["num"].to_list(), ROWS_AT_ONCE):
+        own = lanes[begin:until]
+        found = pl.collect_all(
+            _told(rows.slice(first, num), pl.lit(lane, pl.UInt32).alias("lane"))
+            for lane, num, first in own.select("lane", "num", "first").iter_rows()
+        )
+        yield pl.concat(found), own
+
+
+def _laid_out(rows: pl.DataFrame, last_ns: int) -> pl.DataFrame:
     """The spans of some rows, by lane and time: how long the core was held, and the block."""
-    if is_one_core and rows["ts_ns"].is_sorted():
-        rows = rows.with_columns(pl.col("ts_ns").set_sorted())
     begins = clipped(pl.col("ts_ns"))
     placed = (
-        with_held(rows.lazy(), is_one_core=is_one_core)
+        with_held(rows.lazy())
         .select(
             "lane", "ref", "state",
             held=clipped(pl.col("held_ns")),
@@ -105,17 +132,47 @@ def _laid_out(rows: pl.DataFrame, last_ns: int, *, is_one_core: bool = False) ->
     )  # fmt: skip
     if not placed["lane"].is_sorted():
         placed = placed.sort("lane", maintain_order=True)
-    held, start, end, lane, ref, state = (
-        placed[name].to_numpy() for name in ("held", "start", "end", "lane", "ref", "state")
+    columns = ("lane", "ref", "state", "held", "start", "end")
+    lane, ref, state, held, start, end = (placed[name].to_numpy() for name in columns)
+    return _woven(lane, ref, state, (held, start, end))
+
+
+def _of_one_core(rows: pl.DataFrame, last_ns: int) -> pl.DataFrame:
+    """As `_laid_out`, of the rows of one lane, with arrays."""
+    if not rows["ts_ns"].is_sorted():
+        rows = rows.sort("ts_ns", maintain_order=True)
+    lane, ref, state, ts_ns, given = (
+        rows[name].to_numpy() for name in ("lane", "ref", "state", "ts_ns", "dispatch_ns")
     )
-    is_there = np.ones((len(placed), 2), np.bool_)
-    is_there[:, 0] = held < start
+    held = held_since(ts_ns, given, rows["end_ns"].fill_null(FAR_NS).to_numpy())
+    start = np.clip(ts_ns, -FAR_NS, FAR_NS)
+    end = np.clip(rows["end_ns"].fill_null(last_ns).to_numpy(), -FAR_NS, FAR_NS)
+    np.maximum(end, start, out=end)
+    return _woven(lane, ref, state, (np.clip(held, -FAR_NS, FAR_NS, out=held), start, end))
+
+
+def _woven(
+    lane: npt.NDArray[np.uint32], ref: npt.NDArray[np.uint32], state: Bytes,
+    times: tuple[Ints, Ints, Ints],
+) -> pl.DataFrame:  # fmt: skip
+    """Before each block the time for which it held its core, where there is any."""
+    held, start, end = times
     columns = {
         "lane": (lane, lane), "start": (held, start), "end": (start, end),
-        "state": (np.full_like(state, palette.HELD), state), "ref": (ref, ref),
+        "state": (np.uint8(palette.HELD), state), "ref": (ref, ref),
     }  # fmt: skip
-    woven = {name: np.stack(both, axis=1)[is_there] for name, both in columns.items()}
+    is_held = held < start
+    woven = {name: _in_turn(both, is_held) for name, both in columns.items()}
     return span_rows(pl.DataFrame(woven), "core_spans")
+
+
+def _in_turn(both: tuple[Any, Any], is_first: npt.NDArray[np.bool_]) -> Any:
+    """Two arrays as one, the items of both in turn, without some of the first."""
+    woven = np.empty((len(is_first), 2), both[1].dtype)
+    woven[:, 0], woven[:, 1] = both
+    if is_first.all():
+        return woven.ravel()
+    return woven[np.stack((is_first, np.ones_like(is_first)), axis=1)]
 
 
 def _name(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import polars as pl
 
 from stepscope.app.timeline.lanes.counters import Counter
+from stepscope.app.timeline.lanes.in_parts import one_ahead
 from stepscope.app.timeline.lanes.lane import Ints, Lane, LaneName, LaneSpans
 from stepscope.app.timeline.span_index import Section, SpanIndex
 from stepscope.app.timeline.spans.piles import Piles
@@ -60,26 +58,17 @@ class LaidLanes:
         self.names += [name for name, _ in named]
 
 
-def _one_ahead(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The parts, each made while the one before it is used."""
-    every = iter(parts)
-    with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, every, None)
-        while (part := coming.result()) is not None:
-            coming = maker.submit(next, every, None)
-            yield part
-
-
 def _put_together(found: LaneSpans, name: str, piles: Piles | None) -> tuple[Columns, Ints]:
     """The columns of a section's spans, and how many sub-lanes each of its lanes has become."""
     built = ColumnsBuilder(name, piles)
     num_sublanes, done = np.ones(len(found.names), np.int64), 0
-    for part in _one_ahead(found.parts):
+    for part in one_ahead(found.parts):
         if len(part):
             last = int(part["lane"].max()) + 1  # type: ignore[arg-type]  # of unsigned numbers
             own = part.with_columns(pl.col("lane") - done)
             spans, num_sublanes[done:last] = in_sublanes(own, last - done)
             size = int(num_sublanes[done:last].sum())
-            built.add(spans, np.bincount(spans["lane"].to_numpy(), minlength=size))
+            ends = np.searchsorted(spans["lane"].to_numpy(), np.arange(size + 1, dtype=np.uint32))
+            built.add(spans, np.diff(ends))
             done = last
     return built.whole(int(num_sublanes.sum())), num_sublanes

@@ -14,6 +14,8 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.timeline.spans import compiled
+
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Unsigned = npt.NDArray[np.unsignedinteger[Any]]
@@ -121,12 +123,23 @@ def packed_parts(
         if short := -len(some) % per_block:
             some = np.concatenate((some, np.repeat(some[-1:], short)))
         by_block = np.ascontiguousarray(some, np.int64).reshape(-1, per_block)
+        if compiled.IS_COMPILED:
+            yield _packed_at_once(by_block, from_least)
+            continue
         base = by_block.min(axis=1) if from_least else by_block[:, 0].copy()
         if from_least:
             base[_is_as_wide_above_zero(base, by_block.max(axis=1))] = 0
         above = (by_block - base[:, None]).view(np.uint64)
         width = _width(above.max(axis=1))
         yield base, width, _rows(above, width)
+
+
+def _packed_at_once(by_block: Ints, from_least: bool) -> tuple[Ints, Bytes, Bytes]:
+    num_blocks, per_block = by_block.shape
+    base, width = np.empty(num_blocks, np.int64), np.empty(num_blocks, np.uint8)
+    room = np.empty(by_block.nbytes, np.uint8)
+    num_rows = compiled.passes.pack(by_block, per_block, from_least, base, width, room)
+    return base, width, room[: num_rows * per_block].reshape(-1, per_block).copy()
 
 
 def _is_as_wide_above_zero(least: Ints, most: Ints) -> npt.NDArray[np.bool_]:

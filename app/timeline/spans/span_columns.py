@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.packed import Bytes, Ints, Packed, packed_parts
 from stepscope.app.timeline.spans.piles import InMemory, Piles, mapped
 from stepscope.app.timeline.spans.start_index import StartIndex
@@ -74,6 +75,7 @@ class ColumnsBuilder:
         self._left: dict[str, npt.NDArray[Any]] = {}
         self._counts: list[Ints] = []
         self._table: int | None = None
+        self._is_seen = np.zeros(256, np.bool_)
         self._earliest, self._latest = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
     def add(self, spans: pl.DataFrame, counts: Ints) -> None:
@@ -86,14 +88,15 @@ class ColumnsBuilder:
         self._latest = max(self._latest, int(end.max()))
         self._add_tables(spans["table"].to_numpy())
         self._num_spans += len(spans)
+        self._see(spans["state"].to_numpy())
         found = {
             "starts": start, "lengths": end - start, "state": spans["state"].to_numpy(),
             "ref": spans["ref"].to_numpy(),
         }  # fmt: skip
-        if self._left:
-            found = {name: np.concatenate((self._left[name], found[name])) for name in found}
+        found = self._filled_up(found)
         whole = len(found["starts"]) // REFS * REFS
-        self._left = {name: array[whole:].copy() for name, array in found.items()}
+        if whole < len(found["starts"]):
+            self._left = {name: array[whole:].copy() for name, array in found.items()}
         self._pack({name: array[:whole] for name, array in found.items()})
 
     def whole(self, num_lanes: int) -> Columns:
@@ -107,7 +110,7 @@ class ColumnsBuilder:
         offsets = np.concatenate(([0], np.cumsum(counts)))
         starts, lengths, ref = (self._packed(name) for name in PACKED)
         state = self._whole("state", np.zeros(0, np.uint8))
-        kinds = np.unique(state[: self._num_spans])
+        kinds = np.flatnonzero(self._is_seen).astype(np.uint8)
         extent_ns = max(0, self._latest - self._earliest)
         dtype = np.dtype(np.uint32 if extent_ns < 2**32 else np.int64)
         for part in _totals(lengths, state, kinds, dtype):
@@ -121,6 +124,23 @@ class ColumnsBuilder:
             self._whole("totals", np.zeros((0, len(kinds)), dtype)),
             self._whole("heads_before", heads),
         )  # fmt: skip
+
+    def _see(self, state: Bytes) -> None:
+        """Note which states there are: to compare bytes with one takes less than to sort them."""
+        for kind in range(int(state.min()), int(state.max()) + 1):
+            self._is_seen[kind] = self._is_seen[kind] or (state == kind).any()
+
+    def _filled_up(self, found: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """Put to what was left so much that it is whole, and give the rest."""
+        if not self._left:
+            return found
+        short = REFS - len(self._left["state"])
+        whole = {name: np.concatenate((self._left[name], found[name][:short])) for name in found}
+        self._left = {}
+        if len(whole["state"]) < REFS:
+            return whole
+        self._pack(whole)
+        return {name: array[short:] for name, array in found.items()}
 
     def _pack(self, found: dict[str, npt.NDArray[Any]]) -> None:
         if len(found["state"]):
@@ -197,6 +217,9 @@ def _totals(
     lengths: Packed, state: Bytes, kinds: Bytes, dtype: np.dtype[Any]
 ) -> Iterator[npt.NDArray[Any]]:
     """Before each block the busy time of each kind, some blocks at a time."""
+    if compiled.IS_COMPILED:
+        yield from _added_up(lengths, state, kinds, dtype)
+        return
     sofar = np.zeros(len(kinds), dtype)
     states = state.reshape(-1, PER_BLOCK)
     for begin in range(0, len(states), BLOCKS_AT_ONCE):
@@ -213,3 +236,21 @@ def _totals(
         np.cumsum(totals, axis=0, dtype=dtype, out=totals)
         sofar = totals[-1].copy()
         yield totals[:-1]
+
+
+def _added_up(
+    lengths: Packed, state: Bytes, kinds: Bytes, dtype: np.dtype[Any]
+) -> Iterator[npt.NDArray[Any]]:
+    """As `_totals`, in one pass."""
+    column_of = np.full(256, len(kinds), np.uint8)
+    column_of[kinds] = np.arange(len(kinds))
+    sofar = np.zeros(len(kinds), np.uint64)
+    for begin in range(0, len(lengths.base), BLOCKS_AT_ONCE):
+        end = min(begin + BLOCKS_AT_ONCE, len(lengths.base))
+        totals = np.empty((end - begin, len(kinds)), dtype)
+        compiled.passes.add_up(
+            lengths.first[begin : end + 1], lengths.base[begin:end], lengths.rows, PER_BLOCK,
+            state[begin * PER_BLOCK : end * PER_BLOCK], column_of,
+            len(lengths) - begin * PER_BLOCK, sofar, totals,
+        )  # fmt: skip
+        yield totals

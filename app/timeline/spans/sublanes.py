@@ -7,6 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline.lanes.lane import depths
+from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.packed import Ints
 
 
@@ -15,18 +16,30 @@ def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints
 
     Gives the spans with new lane numbers, and how many sub-lanes each lane has become (at least 1).
     """
-    if not _is_ordered(*_columns(spans)):
+    depth = _dealt_out(spans)
+    if depth is None:
         order = ["lane", "start", "end"]
         spans = spans.sort(order, descending=[False, False, True], maintain_order=True)
-    lane, start, end = _columns(spans)
-    depth = depths(lane, start, end)
+        depth = _dealt_out(spans)
+        assert depth is not None
     num_sublanes = np.ones(num_lanes, np.int64)
     if not depth.any():
         return spans, num_sublanes
+    lane = spans["lane"].to_numpy()
     np.maximum.at(num_sublanes, lane, depth + 1)
     first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
     spans = spans.with_columns(pl.Series("lane", first[lane] + depth).cast(pl.UInt32))
     return spans.sort("lane", "start", maintain_order=True), num_sublanes
+
+
+def _dealt_out(spans: pl.DataFrame) -> npt.NDArray[np.int32] | None:
+    """The sub-lane of each span; None where they are not in order."""
+    lane, start, end = _columns(spans)
+    if not compiled.IS_COMPILED:
+        return depths(lane, start, end) if _is_ordered(lane, start, end) else None
+    depth = np.empty(len(lane), np.int32)
+    is_deep = compiled.passes.deal_out(lane, start, end, depth)
+    return None if is_deep is None else depth
 
 
 def _columns(spans: pl.DataFrame) -> tuple[npt.NDArray[np.uint32], Ints, Ints]:

@@ -1,0 +1,340 @@
+/* Spans of lanes in few bytes: what `packed.py`, `span_columns.py` and `sublanes.py` do with arrays,
+   in one pass over them.
+
+   Each function fills arrays that the caller made, and is held against NumPy by
+   tests/app/timeline/spans/test_compiled.py. Sizes are compared before anything is read or written. */
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { MOST_PER_BLOCK = 64, MOST_BYTES = 8, MOST_KINDS = 256 };
+
+/* Numbers of a buffer, each of so many bytes; an exception is set where they are not whole. */
+static bool has_whole(const Py_buffer *buffer, Py_ssize_t size, Py_ssize_t num)
+{
+    if (buffer->len == num * size && (uintptr_t)buffer->buf % (uintptr_t)size == 0)
+        return true;
+    PyErr_SetString(PyExc_ValueError, "arrays that do not go together");
+    return false;
+}
+
+static inline int width_of(uint64_t most)
+{
+    int width = 0;
+    for (; most; most >>= 8)
+        width++;
+    return width;
+}
+
+/* -- pack ------------------------------------------------------------------------------------- */
+
+static int64_t base_of(const int64_t *numbers, int per_block, bool from_least)
+{
+    if (!from_least)
+        return numbers[0];
+    int64_t least = numbers[0], most = numbers[0];
+    for (int i = 1; i < per_block; i++) {
+        least = numbers[i] < least ? numbers[i] : least;
+        most = numbers[i] > most ? numbers[i] : most;
+    }
+    uint64_t spread = (uint64_t)most - (uint64_t)least;
+    return least >= 0 && width_of((uint64_t)most) == width_of(spread) ? 0 : least;
+}
+
+/* Fill `base` and `width` of each block, and its bytes; gives how many rows of bytes these are. */
+static int64_t pack_blocks(const int64_t *numbers, int64_t num_blocks, int per_block, bool from_least,
+                           int64_t *base, uint8_t *width, uint8_t *rows)
+{
+    uint8_t *row = rows;
+    uint64_t above[MOST_PER_BLOCK];
+    for (int64_t block = 0; block < num_blocks; block++, numbers += per_block) {
+        uint64_t least = (uint64_t)base_of(numbers, per_block, from_least), bits = 0;
+        for (int i = 0; i < per_block; i++) {
+            above[i] = (uint64_t)numbers[i] - least;
+            bits |= above[i];
+        }
+        base[block] = (int64_t)least;
+        width[block] = (uint8_t)width_of(bits);
+        for (int byte = 0; byte < width[block]; byte++, row += per_block)
+            for (int i = 0; i < per_block; i++)
+                row[i] = (uint8_t)(above[i] >> (8 * byte));
+    }
+    return (row - rows) / per_block;
+}
+
+PyDoc_STRVAR(pack_doc,
+"pack(numbers, per_block, from_least, base, width, rows)\n--\n\n"
+"Pack whole blocks of int64 as `packed_parts` does; `rows` has room for 8 bytes of each number.\n\n"
+"Gives how many rows of bytes were filled.");
+
+static PyObject *pack(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer numbers, base, width, rows;
+    int per_block, from_least;
+    if (!PyArg_ParseTuple(args, "y*ipw*w*w*:pack", &numbers, &per_block, &from_least, &base, &width, &rows))
+        return NULL;
+    PyObject *found = NULL;
+    bool is_size = 0 < per_block && per_block <= MOST_PER_BLOCK;
+    int64_t num_blocks = is_size ? numbers.len / ((Py_ssize_t)sizeof(int64_t) * per_block) : 0;
+    if (!is_size)
+        PyErr_SetString(PyExc_ValueError, "blocks of a size that is not for here");
+    else if (has_whole(&numbers, sizeof(int64_t), num_blocks * per_block)
+             && has_whole(&base, sizeof(int64_t), num_blocks) && has_whole(&width, 1, num_blocks)
+             && has_whole(&rows, 1, num_blocks * per_block * MOST_BYTES)) {
+        int64_t num_rows;
+        Py_BEGIN_ALLOW_THREADS
+        num_rows = pack_blocks(numbers.buf, num_blocks, per_block, from_least, base.buf, width.buf, rows.buf);
+        Py_END_ALLOW_THREADS
+        found = PyLong_FromLongLong(num_rows);
+    }
+    PyBuffer_Release(&numbers);
+    PyBuffer_Release(&base);
+    PyBuffer_Release(&width);
+    PyBuffer_Release(&rows);
+    return found;
+}
+
+/* -- totals ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const uint32_t *first;
+    const int64_t *base;
+    const uint8_t *rows, *state, *column_of;
+    uint64_t *sofar;
+    void *totals;
+    int64_t num_blocks, num_spans, num_rows;
+    int per_block, num_kinds;
+    bool is_wide;
+} Sums;
+
+/* What is before a block, as wide as the table is: sums that wrapped around are right. */
+static void put_totals(const Sums *sums, int64_t block)
+{
+    for (int kind = 0; kind < sums->num_kinds; kind++) {
+        int64_t place = block * sums->num_kinds + kind;
+        if (sums->is_wide)
+            ((uint64_t *)sums->totals)[place] = sums->sofar[kind];
+        else
+            ((uint32_t *)sums->totals)[place] = (uint32_t)sums->sofar[kind];
+    }
+}
+
+/* False where a block is not where it should be. */
+static bool sum_blocks(const Sums *sums)
+{
+    uint64_t length[MOST_PER_BLOCK];
+    for (int64_t block = 0; block < sums->num_blocks; block++) {
+        int64_t first = sums->first[block], last = sums->first[block + 1];
+        if (first > last || last - first > MOST_BYTES || last > sums->num_rows)
+            return false;
+        put_totals(sums, block);
+        for (int i = 0; i < sums->per_block; i++)
+            length[i] = (uint64_t)sums->base[block];
+        for (int64_t byte = 0; byte < last - first; byte++) {
+            const uint8_t *row = sums->rows + (first + byte) * sums->per_block;
+            for (int i = 0; i < sums->per_block; i++)
+                length[i] += (uint64_t)row[i] << (8 * byte);
+        }
+        int64_t begin = block * sums->per_block;
+        for (int64_t i = begin; i < begin + sums->per_block && i < sums->num_spans; i++) {
+            uint8_t column = sums->column_of[sums->state[i]];
+            if (column < sums->num_kinds)
+                sums->sofar[column] += length[i - begin];
+        }
+    }
+    return true;
+}
+
+PyDoc_STRVAR(add_up_doc,
+"add_up(first, base, rows, per_block, state, column_of, num_spans, sofar, totals)\n--\n\n"
+"Write before each block of lengths how much of each kind there is, and go on from `sofar`.\n\n"
+"`first` and `base` are those of the blocks, and `first` has one more; `rows` are all that there\n"
+"are. `column_of` has the column of each state. `totals` are of 4 or 8 bytes, `sofar` of 8.");
+
+static PyObject *add_up(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer first, base, rows, state, column_of, sofar, totals;
+    int per_block;
+    long long num_spans;
+    if (!PyArg_ParseTuple(args, "y*y*y*iy*y*Lw*w*:add_up", &first, &base, &rows, &per_block, &state,
+                          &column_of, &num_spans, &sofar, &totals))
+        return NULL;
+    int64_t num_blocks = base.len / (Py_ssize_t)sizeof(int64_t);
+    int64_t num_kinds = sofar.len / (Py_ssize_t)sizeof(uint64_t), num_totals = num_blocks * num_kinds;
+    bool is_wide = totals.len != num_totals * (Py_ssize_t)sizeof(uint32_t);
+    bool is_right = false;
+    if (per_block <= 0 || per_block > MOST_PER_BLOCK || num_kinds > MOST_KINDS)
+        PyErr_SetString(PyExc_ValueError, "blocks or kinds of a number that is not for here");
+    else if (has_whole(&first, sizeof(uint32_t), num_blocks + 1) && has_whole(&base, sizeof(int64_t), num_blocks)
+             && has_whole(&state, 1, num_blocks * per_block) && has_whole(&column_of, 1, 256)
+             && has_whole(&sofar, sizeof(uint64_t), num_kinds)
+             && has_whole(&totals, is_wide ? sizeof(uint64_t) : sizeof(uint32_t), num_totals)) {
+        Sums sums = {first.buf, base.buf, rows.buf, state.buf, column_of.buf, sofar.buf, totals.buf,
+                     num_blocks, num_spans, rows.len / per_block, per_block, (int)num_kinds, is_wide};
+        Py_BEGIN_ALLOW_THREADS
+        is_right = sum_blocks(&sums);
+        Py_END_ALLOW_THREADS
+        if (!is_right)
+            PyErr_SetString(PyExc_ValueError, "a block that is not among the rows");
+    }
+    Py_buffer *const every[] = {&first, &base, &rows, &state, &column_of, &sofar, &totals};
+    for (size_t i = 0; i < sizeof every / sizeof *every; i++)
+        PyBuffer_Release(every[i]);
+    return is_right ? Py_NewRef(Py_None) : NULL;
+}
+
+/* -- sub-lanes -------------------------------------------------------------------------------- */
+
+/* The ends of what runs on the sub-lanes of a lane, as leaves of a tree whose nodes are the earliest
+   below them: the first sub-lane that is free is found in as many steps as the tree is high. */
+typedef struct { int64_t *earliest; int64_t num_leaves; } Running;
+
+static bool clear(Running *running, int64_t num_leaves)
+{
+    if (num_leaves != running->num_leaves) {
+        int64_t *room = realloc(running->earliest, (size_t)num_leaves * 2 * sizeof *room);
+        if (!room)
+            return false;
+        *running = (Running){room, num_leaves};
+    }
+    for (int64_t node = 0; node < 2 * num_leaves; node++)
+        running->earliest[node] = INT64_MIN;
+    return true;
+}
+
+static void put_end(Running *running, int64_t place, int64_t end)
+{
+    int64_t node = place + running->num_leaves, *earliest = running->earliest;
+    earliest[node] = end;
+    while (node > 1) {
+        int64_t least = earliest[node] < earliest[node ^ 1] ? earliest[node] : earliest[node ^ 1];
+        if (earliest[node /= 2] == least)
+            break;
+        earliest[node] = least;
+    }
+}
+
+static bool make_room(Running *running)
+{
+    Running larger = {NULL, 0};
+    if (!clear(&larger, running->num_leaves * 2)) {
+        free(larger.earliest);
+        return false;
+    }
+    for (int64_t place = 0; place < running->num_leaves; place++)
+        put_end(&larger, place, running->earliest[running->num_leaves + place]);
+    free(running->earliest);
+    *running = larger;
+    return true;
+}
+
+/* The first sub-lane on which nothing runs any more; negative where there is no memory. */
+static int64_t first_free(Running *running, int64_t start)
+{
+    if (running->earliest[1] > start && !make_room(running))
+        return -1;
+    int64_t node = 1;
+    while (node < running->num_leaves)
+        node = 2 * node + (running->earliest[2 * node] > start);
+    return node - running->num_leaves;
+}
+
+enum { FEW_LEAVES = 8 };
+enum { NOT_ORDERED = -1, FLAT = 0, DEEP = 1, NO_MEMORY = -2 };
+
+static int deal_out(const uint32_t *lane, const int64_t *start, const int64_t *end, int64_t num_spans,
+                    int32_t *depth)
+{
+    Running running = {NULL, 0};
+    int found = clear(&running, FEW_LEAVES) ? FLAT : NO_MEMORY;
+    int64_t begin = 0;  /* of the lane: the first that is on more than one sub-lane makes use of it */
+    for (int64_t i = 0; i < num_spans && found >= FLAT; i++) {
+        depth[i] = 0;
+        if (!i)
+            continue;
+        bool is_same = lane[i] == lane[i - 1];
+        if (lane[i] < lane[i - 1] || (is_same && (start[i] < start[i - 1]
+            || (start[i] == start[i - 1] && end[i] > end[i - 1])))) {
+            found = NOT_ORDERED;
+            break;
+        }
+        if (!is_same) {
+            begin = i;
+            continue;
+        }
+        if (start[i] >= end[i - 1] && begin >= 0)
+            continue;  /* nothing of this lane has run beside another so far */
+        if (begin >= 0) {
+            if (!clear(&running, FEW_LEAVES))
+                found = NO_MEMORY;
+            else
+                put_end(&running, 0, end[i - 1]);
+            begin = -1;
+        }
+        int64_t place = found == NO_MEMORY ? -1 : first_free(&running, start[i]);
+        if (place < 0 || place > INT32_MAX) {
+            found = NO_MEMORY;
+            break;
+        }
+        put_end(&running, place, end[i]);
+        depth[i] = (int32_t)place;
+        found = place ? DEEP : found;
+    }
+    free(running.earliest);
+    return found;
+}
+
+PyDoc_STRVAR(deal_out_doc,
+"deal_out(lane, start, end, depth)\n--\n\n"
+"Write the sub-lane of each span, the first that is free, as `depths` does.\n\n"
+"Gives whether any is below the first; None where spans are not by lane, start and falling end.");
+
+static PyObject *deal_out_spans(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer lane, start, end, depth;
+    if (!PyArg_ParseTuple(args, "y*y*y*w*:deal_out", &lane, &start, &end, &depth))
+        return NULL;
+    int64_t num_spans = lane.len / (Py_ssize_t)sizeof(uint32_t);
+    PyObject *found = NULL;
+    if (has_whole(&lane, sizeof(uint32_t), num_spans) && has_whole(&start, sizeof(int64_t), num_spans)
+        && has_whole(&end, sizeof(int64_t), num_spans) && has_whole(&depth, sizeof(int32_t), num_spans)) {
+        int told;
+        Py_BEGIN_ALLOW_THREADS
+        told = deal_out(lane.buf, start.buf, end.buf, num_spans, depth.buf);
+        Py_END_ALLOW_THREADS
+        if (told == NO_MEMORY)
+            PyErr_NoMemory();
+        else
+            found = told == NOT_ORDERED ? Py_NewRef(Py_None) : PyBool_FromLong(told == DEEP);
+    }
+    PyBuffer_Release(&lane);
+    PyBuffer_Release(&start);
+    PyBuffer_Release(&end);
+    PyBuffer_Release(&depth);
+    return found;
+}
+
+/* -- the module ------------------------------------------------------------------------------- */
+
+static PyMethodDef methods[] = {
+    {"pack", pack, METH_VARARGS, pack_doc},
+    {"add_up", add_up, METH_VARARGS, add_up_doc},
+    {"deal_out", deal_out_spans, METH_VARARGS, deal_out_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{0, NULL}};
+
+static struct PyModuleDef module = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_spans",
+    .m_doc = "Spans of lanes in few bytes.",
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__spans(void) { return PyModuleDef_Init(&module); }

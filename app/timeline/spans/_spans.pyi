@@ -1,0 +1,22 @@
+from typing import Any
+
+from numpy.typing import NDArray as Array
+
+Buffer = Array[Any]
+
+def pack(
+    numbers: Buffer, per_block: int, from_least: bool, base: Buffer, width: Buffer, rows: Buffer, /
+) -> int: ...
+def add_up(
+    first: Buffer,
+    base: Buffer,
+    rows: Buffer,
+    per_block: int,
+    state: Buffer,
+    column_of: Buffer,
+    num_spans: int,
+    sofar: Buffer,
+    totals: Buffer,
+    /,
+) -> None: ...
+def deal_out(lane: Buffer, start: Buffer, end: Buffer, depth: Buffer, /) -> bool | None: ...

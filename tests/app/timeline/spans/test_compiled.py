@@ -1,0 +1,131 @@
+"""What one pass in C makes of spans is what NumPy makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.app.timeline.lanes.lane import SPAN_COLUMNS
+from stepscope.app.timeline.spans import compiled
+from stepscope.app.timeline.spans.packed import packed_parts
+from stepscope.app.timeline.spans.span_columns import of_frame
+from stepscope.app.timeline.spans.sublanes import in_sublanes
+
+pytestmark = pytest.mark.skipif(not compiled.IS_COMPILED, reason="nothing was compiled here")
+
+NUMBERS = st.lists(
+    st.one_of(
+        st.integers(0, 3), st.integers(-300, 70_000), st.integers(-(2**62), 2**62),
+        st.sampled_from([2**8, 2**16, 2**24, 2**32, 2**48, 2**63 - 1, -(2**63)]),
+    ),
+    max_size=150,
+)  # fmt: skip
+SPANS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 25), st.integers(0, 12), st.integers(1, 4)),
+    max_size=60,
+)
+
+
+def both(make: Callable[[], Any]) -> tuple[Any, Any]:
+    """What is made in C, and by NumPy."""
+    in_c = make()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "IS_COMPILED", False)
+        return in_c, make()
+
+
+def frame_of(spans: list[tuple[int, int, int, int]], scale: int = 1) -> pl.DataFrame:
+    rows = [
+        {"lane": lane, "start": start * scale, "end": (start + took) * scale, "state": state,
+         "table": 0, "ref": row}
+        for row, (lane, start, took, state) in enumerate(spans)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=SPAN_COLUMNS)
+
+
+@given(NUMBERS, st.sampled_from([1, 16, 64]), st.booleans())
+def test_numbers_are_packed_into_the_same_bytes(
+    numbers: list[int], per_block: int, from_least: bool
+) -> None:
+    array = np.array(numbers, np.int64)
+
+    def packed() -> list[Any]:
+        parts = packed_parts(array, per_block, from_least=from_least)
+        return [[part.tolist() for part in each] for each in parts]
+
+    in_c, by_numpy = both(packed)
+
+    assert in_c == by_numpy
+
+
+@given(SPANS, st.sampled_from([1, 2**27]))
+def test_totals_before_each_block_are_the_same(
+    spans: list[tuple[int, int, int, int]], scale: int
+) -> None:
+    ordered, num_sublanes = in_sublanes(frame_of(spans, scale), 4)
+
+    def totals() -> list[Any]:
+        columns = of_frame(ordered, int(num_sublanes.sum()))
+        other = columns.in_states(columns.state[: len(ordered)] % 2)
+        return [columns.totals.dtype, columns.totals.tolist(), other.totals.tolist()]
+
+    in_c, by_numpy = both(totals)
+
+    assert in_c == by_numpy
+
+
+@given(SPANS)
+def test_spans_that_overlap_go_to_the_same_sublanes(spans: list[tuple[int, int, int, int]]) -> None:
+    def dealt_out() -> list[Any]:
+        found, num_sublanes = in_sublanes(frame_of(spans), 4)
+        return [found.rows(), num_sublanes.tolist()]
+
+    in_c, by_numpy = both(dealt_out)
+
+    assert in_c == by_numpy
+
+
+def test_hundreds_that_run_at_once_have_a_sublane_each_and_leave_it_to_the_next() -> None:
+    first = [(0, at, 1_000, 1) for at in range(300)]
+    behind = [(0, 1_000 + at, 5_000, 1) for at in range(300)]
+
+    def dealt_out() -> list[Any]:
+        return list(in_sublanes(frame_of([*first, *behind, (1, 0, 5, 1)]), 2)[1])
+
+    in_c, by_numpy = both(dealt_out)
+
+    assert in_c == by_numpy == [300, 1]
+
+
+@pytest.mark.parametrize(
+    ("per_block", "room"), [(0, 256), (-1, 256), (65, 256), (8, 256), (16, 255), (16, 0)]
+)
+def test_arrays_that_do_not_go_together_are_an_error(per_block: int, room: int) -> None:
+    base, width = np.zeros(2, np.int64), np.zeros(2, np.uint8)
+
+    with pytest.raises(ValueError, match="not"):
+        compiled.passes.pack(np.arange(32), per_block, False, base, width, np.zeros(room, np.uint8))
+
+
+@pytest.mark.parametrize("first", [[0, 9, 9], [0, 2, 1], [0, 1, 3]])
+def test_lengths_that_are_not_among_the_rows_are_an_error(first: list[int]) -> None:
+    with pytest.raises(ValueError, match="not among the rows"):
+        compiled.passes.add_up(
+            np.array(first, np.uint32), np.zeros(2, np.int64), np.zeros((2, 16), np.uint8), 16,
+            np.zeros(32, np.uint8), np.zeros(256, np.uint8), 32, np.zeros(1, np.uint64),
+            np.zeros((2, 1), np.uint32),
+        )  # fmt: skip
+
+
+def test_spans_that_are_not_in_order_are_told() -> None:
+    lane, depth = np.zeros(2, np.uint32), np.zeros(2, np.int32)
+
+    found = compiled.passes.deal_out(lane, np.array([5, 3]), np.array([6, 4]), depth)
+
+    assert found is None
