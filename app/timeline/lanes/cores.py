@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.in_parts import one_ahead, some_after_others
 from stepscope.app.timeline.lanes.lane import (
-    Ints,
     LaneName,
     LaneSpans,
     Subject,
@@ -25,7 +22,7 @@ from stepscope.app.timeline.lanes.lane import (
     span_rows,
 )
 from stepscope.app.timeline.lanes.mixed_rows import MixedRows
-from stepscope.app.timeline.spans.packed import Bytes
+from stepscope.app.timeline.spans.woven import in_turn, woven
 from stepscope.ingest.derive.states import held_since, with_held
 from stepscope.ingest.schema import CORE_KINDS
 from stepscope.ingest.times import FAR_NS
@@ -40,13 +37,21 @@ ROWS_AT_ONCE, ROWS_WORTH_A_LANE = 2 << 20, 64 << 10
 
 def core_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `core_spans`; a block that never ended reaches `last_ns`."""
-    rows, ref = placeable(trace, "core_spans", "core"), pl.col("ref")
+    rows, ref = _placed(trace), pl.col("ref")
     seen = rows.group_by(KEY).agg(num=pl.len(), first=ref.min(), last=ref.max()).collect()
     lanes = _lanes(seen.select(KEY))
     ranks = lanes["rank"].unique().to_list()
     names = tuple(_name(*key, ranks=ranks) for key in lanes.select(KEY).iter_rows())
     found = lanes.join(seen, on=KEY, nulls_equal=True, maintain_order="left")
     return LaneSpans(names, _parts(trace, found, last_ns))
+
+
+def _placed(trace: Trace) -> pl.LazyFrame:
+    """Blocks that have a core and a time; where all have, that is known without reading them."""
+    has_none = pl.any_horizontal(pl.col(PLACED).is_null())
+    if trace.core_spans.filter(has_none).select(pl.len()).collect().item():
+        return placeable(trace, "core_spans", "core")
+    return trace.core_spans.with_row_index("ref")
 
 
 def _parts(trace: Trace, lanes: pl.DataFrame, last_ns: int) -> Iterator[pl.DataFrame]:
@@ -65,9 +70,9 @@ def _parts(trace: Trace, lanes: pl.DataFrame, last_ns: int) -> Iterator[pl.DataF
             num_rows = int(own["num"][begin:until].sum())
             part = some[at : at + num_rows]
             if until - begin == 1:
-                yield _of_one_core(part, last_ns)
-            else:  # a lane is a core: it stands for the rank and the core, which were not read
-                yield _laid_out(part.with_columns(rank=pl.lit(0), core="lane"), last_ns)
+                yield _of_one_core(part, own["lane"][begin], last_ns)
+            else:
+                yield _of_cores(part, own[begin:until], last_ns)
             at += num_rows
 
 
@@ -89,32 +94,41 @@ def _by_lane(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, 
         return
     core = pl.col("rank").cast(pl.Int64) * 2**32 + pl.col("core")
     number = lanes.select("lane", core=core)
-    lane = core.replace_strict(number["core"], number["lane"], return_dtype=pl.UInt32)
-    rows = trace.core_spans.with_row_index("ref")
+    lane = core.replace_strict(number["core"], number["lane"], return_dtype=pl.UInt32).alias("lane")
     if num_rows <= ROWS_AT_ONCE:
-        found = _told(rows.drop_nulls(PLACED), lane.alias("lane")).collect()
-        in_order = found if found["lane"].is_sorted() else found.sort("lane", maintain_order=True)
-        yield in_order, lanes
+        found = _told(placeable(trace, "core_spans", "core"), lane).collect()
+        yield (
+            (found if found["lane"].is_sorted() else found.sort("lane", maintain_order=True)),
+            lanes,
+        )
         return
     with closing(MixedRows(dict(lanes.select("lane", "num").iter_rows()))) as mixed:
-        for at in range(0, trace.num_rows("core_spans"), ROWS_AT_ONCE):
-            some = rows.slice(at, ROWS_AT_ONCE).drop_nulls(PLACED)
-            mixed.add(_told(some, lane.alias("lane")).collect())
+        for first in range(0, trace.num_rows("core_spans"), ROWS_AT_ONCE):
+            some = _rows(trace, first, ROWS_AT_ONCE).drop_nulls(PLACED)
+            mixed.add(_told(some, lane).collect())
         for begin, until in some_after_others(lanes["num"].to_list(), ROWS_AT_ONCE):
-            own = lanes[begin:until]
-            yield mixed.of(own["lane"].to_list()), own
+            yield mixed.of(lanes["lane"][begin:until].to_list()), lanes[begin:until]
 
 
 def _apart(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """The same of lanes of which each is a range of rows."""
-    rows = trace.core_spans.with_row_index("ref")
     for begin, until in some_after_others(lanes["num"].to_list(), ROWS_AT_ONCE):
         own = lanes[begin:until]
-        found = pl.collect_all(
-            _told(rows.slice(first, num), pl.lit(lane, pl.UInt32).alias("lane"))
-            for lane, num, first in own.select("lane", "num", "first").iter_rows()
-        )
-        yield pl.concat(found), own
+        follows = (own["first"] == own["last"].shift(1) + 1).fill_null(value=False)
+        runs = own.group_by(run=(~follows).cum_sum(), maintain_order=True)
+        ranges = runs.agg(pl.col("first").min(), pl.col("num").sum()).select("first", "num")
+        yield pl.concat(_told(_rows(trace, *each)).collect() for each in ranges.iter_rows()), own
+
+
+def _rows(trace: Trace, first: int, num: int) -> pl.LazyFrame:
+    """A range of rows; numbered behind the cut, else all before them are read to be counted."""
+    return trace.core_spans.slice(first, num).with_row_index("ref", offset=first)
+
+
+def _of_cores(rows: pl.DataFrame, lanes: pl.DataFrame, last_ns: int) -> pl.DataFrame:
+    """The spans of the rows of some lanes, of which each is a core."""
+    lane = pl.Series("lane", np.repeat(lanes["lane"].to_numpy(), lanes["num"].to_numpy()))
+    return _laid_out(rows.with_columns(lane, rank=pl.lit(0), core=lane), last_ns)
 
 
 def _laid_out(rows: pl.DataFrame, last_ns: int) -> pl.DataFrame:
@@ -134,45 +148,26 @@ def _laid_out(rows: pl.DataFrame, last_ns: int) -> pl.DataFrame:
         placed = placed.sort("lane", maintain_order=True)
     columns = ("lane", "ref", "state", "held", "start", "end")
     lane, ref, state, held, start, end = (placed[name].to_numpy() for name in columns)
-    return _woven(lane, ref, state, (held, start, end))
+    found = woven((held, start, end), state, ref, palette.HELD)
+    return span_rows(
+        pl.DataFrame({**found, "lane": in_turn((lane, lane), held < start)}), "core_spans"
+    )
 
 
-def _of_one_core(rows: pl.DataFrame, last_ns: int) -> pl.DataFrame:
+def _of_one_core(rows: pl.DataFrame, lane: int, last_ns: int) -> pl.DataFrame:
     """As `_laid_out`, of the rows of one lane, with arrays."""
     if not rows["ts_ns"].is_sorted():
         rows = rows.sort("ts_ns", maintain_order=True)
-    lane, ref, state, ts_ns, given = (
-        rows[name].to_numpy() for name in ("lane", "ref", "state", "ts_ns", "dispatch_ns")
+    ref, state, ts_ns, given = (
+        rows[name].to_numpy() for name in ("ref", "state", "ts_ns", "dispatch_ns")
     )
     held = held_since(ts_ns, given, rows["end_ns"].fill_null(FAR_NS).to_numpy())
     start = np.clip(ts_ns, -FAR_NS, FAR_NS)
     end = np.clip(rows["end_ns"].fill_null(last_ns).to_numpy(), -FAR_NS, FAR_NS)
     np.maximum(end, start, out=end)
-    return _woven(lane, ref, state, (np.clip(held, -FAR_NS, FAR_NS, out=held), start, end))
-
-
-def _woven(
-    lane: npt.NDArray[np.uint32], ref: npt.NDArray[np.uint32], state: Bytes,
-    times: tuple[Ints, Ints, Ints],
-) -> pl.DataFrame:  # fmt: skip
-    """Before each block the time for which it held its core, where there is any."""
-    held, start, end = times
-    columns = {
-        "lane": (lane, lane), "start": (held, start), "end": (start, end),
-        "state": (np.uint8(palette.HELD), state), "ref": (ref, ref),
-    }  # fmt: skip
-    is_held = held < start
-    woven = {name: _in_turn(both, is_held) for name, both in columns.items()}
-    return span_rows(pl.DataFrame(woven), "core_spans")
-
-
-def _in_turn(both: tuple[Any, Any], is_first: npt.NDArray[np.bool_]) -> Any:
-    """Two arrays as one, the items of both in turn, without some of the first."""
-    woven = np.empty((len(is_first), 2), both[1].dtype)
-    woven[:, 0], woven[:, 1] = both
-    if is_first.all():
-        return woven.ravel()
-    return woven[np.stack((is_first, np.ones_like(is_first)), axis=1)]
+    np.clip(held, -FAR_NS, FAR_NS, out=held)
+    found = pl.DataFrame(woven((held, start, end), state, ref, palette.HELD))
+    return span_rows(found.with_columns(lane=pl.lit(lane, pl.UInt32)), "core_spans")
 
 
 def _name(

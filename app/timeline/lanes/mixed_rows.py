@@ -80,7 +80,7 @@ class MixedRows:
             found[name] = np.frombuffer(content, dtype, num, at)
             at += found[name].nbytes
         end = pl.when(pl.col("end_ns") != _NO_END).then("end_ns")
-        return pl.DataFrame(found).with_columns(end_ns=end, lane=pl.lit(lane, pl.UInt32))
+        return pl.DataFrame(found).with_columns(end_ns=end)
 
     def _place_of(self, lane: int, column: str, row: int) -> int:
         """Where the item of a row of a lane is: the columns of a lane follow each other."""

@@ -1,4 +1,4 @@
-/* Spans of lanes in few bytes: what `packed.py`, `span_columns.py` and `sublanes.py` do with arrays,
+/* Spans of lanes in few bytes: what `packed.py`, `span_columns.py`, `woven.py` and `sublanes.py` do with arrays,
    in one pass over them.
 
    Each function fills arrays that the caller made, and is held against NumPy by
@@ -318,11 +318,71 @@ static PyObject *deal_out_spans(PyObject *Py_UNUSED(module), PyObject *args)
     return found;
 }
 
+/* -- in turn ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    const int64_t *held, *begin, *until;
+    const uint8_t *own_state;
+    const uint32_t *own_ref;
+    int64_t *start, *end;
+    uint8_t *state;
+    uint32_t *ref;
+} Woven;
+
+/* Put before each block the time for which it held its core; gives how many spans these are. */
+static int64_t weave_blocks(const Woven *all, int64_t num_blocks, uint8_t held_state)
+{
+    int64_t at = 0;
+    for (int64_t i = 0; i < num_blocks; i++) {
+        all->start[at] = all->held[i];
+        all->end[at] = all->begin[i];
+        all->state[at] = held_state;
+        all->ref[at] = all->own_ref[i];
+        at += all->held[i] < all->begin[i];
+        all->start[at] = all->begin[i];
+        all->end[at] = all->until[i];
+        all->state[at] = all->own_state[i];
+        all->ref[at++] = all->own_ref[i];
+    }
+    return at;
+}
+
+PyDoc_STRVAR(weave_doc,
+"weave(held, begin, until, own_state, own_ref, held_state, start, end, state, ref)\n--\n\n"
+"Fill the last four, twice as long as the others, with blocks from `begin` to `until`, and before\n"
+"each, in `held_state`, from `held` on, where that is before. Gives how many spans these are.");
+
+static PyObject *weave(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    Py_buffer held, begin, until, own_state, own_ref, start, end, state, ref;
+    unsigned char held_state;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*y*bw*w*w*w*:weave", &held, &begin, &until, &own_state, &own_ref,
+                          &held_state, &start, &end, &state, &ref))
+        return NULL;
+    int64_t num = held.len / (Py_ssize_t)sizeof(int64_t), num_spans = -1;
+    if (has_whole(&held, sizeof(int64_t), num) && has_whole(&begin, sizeof(int64_t), num)
+        && has_whole(&until, sizeof(int64_t), num) && has_whole(&own_state, 1, num)
+        && has_whole(&own_ref, sizeof(uint32_t), num) && has_whole(&start, sizeof(int64_t), 2 * num)
+        && has_whole(&end, sizeof(int64_t), 2 * num) && has_whole(&state, 1, 2 * num)
+        && has_whole(&ref, sizeof(uint32_t), 2 * num)) {
+        Woven all = {held.buf, begin.buf, until.buf, own_state.buf, own_ref.buf,
+                     start.buf, end.buf, state.buf, ref.buf};
+        Py_BEGIN_ALLOW_THREADS
+        num_spans = weave_blocks(&all, num, held_state);
+        Py_END_ALLOW_THREADS
+    }
+    Py_buffer *const every[] = {&held, &begin, &until, &own_state, &own_ref, &start, &end, &state, &ref};
+    for (size_t i = 0; i < sizeof every / sizeof *every; i++)
+        PyBuffer_Release(every[i]);
+    return num_spans < 0 ? NULL : PyLong_FromLongLong(num_spans);
+}
+
 /* -- the module ------------------------------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, pack_doc},
     {"add_up", add_up, METH_VARARGS, add_up_doc},
+    {"weave", weave, METH_VARARGS, weave_doc},
     {"deal_out", deal_out_spans, METH_VARARGS, deal_out_doc},
     {NULL, NULL, 0, NULL},
 };

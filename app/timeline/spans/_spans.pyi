@@ -19,4 +19,17 @@ def add_up(
     totals: Buffer,
     /,
 ) -> None: ...
+def weave(
+    held: Buffer,
+    begin: Buffer,
+    until: Buffer,
+    own_state: Buffer,
+    own_ref: Buffer,
+    held_state: int,
+    start: Buffer,
+    end: Buffer,
+    state: Buffer,
+    ref: Buffer,
+    /,
+) -> int: ...
 def deal_out(lane: Buffer, start: Buffer, end: Buffer, depth: Buffer, /) -> bool | None: ...
