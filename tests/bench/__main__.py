@@ -32,6 +32,7 @@ BENCHMARKS = (
     "bench_report",
     "bench_debug",
     "bench_tui",
+    "bench_frames",
 )
 
 

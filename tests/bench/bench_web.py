@@ -1,16 +1,21 @@
-"""From a zoom to its picture on screen, in headless Chromium, over a trace of a million spans.
+"""From a zoom to its picture on screen, in headless Chromium, over a million spans; or 1e8.
 
 `canvas` is the page as it is. `heatmap` draws the same answers of the timeline model as one uint8
 Plotly heatmap that is sent as a Patch, the alternative that docs/decisions/0003 speaks of. Both are
-timed from the query to the frame after the one that shows it, at the same zooms.
+timed from the query to the frame after the one that shows it, at the same zooms. `blocks` is the
+page over the trace of `bench_timeline`, a million spans on 66 lanes, and with `--long` 1e8.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -27,24 +32,40 @@ from stepscope.app.web.server import create_app
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.browser import ABSENT, chromium
+from tests.bench.bench_timeline import MANY, ROOT, write_blocks
 
 NUM_SPANS = 1_000_000
 NUM_TRACKS = 40
 ZOOMS = 20
 
 
-def measure(num_spans: int = NUM_SPANS) -> list[dict[str, Any]]:
+def measure(num_spans: int = NUM_SPANS, *, long: bool = False) -> list[dict[str, Any]]:
     """Return a row for each way to draw: median, worst, and the time to the first picture."""
     trace = spans_of(num_spans)
-    app = create_app(trace, CheckResult(trace.name, (), {}, {}, ()))
     with chromium() as browser:
         if browser is None:
             return [{"drawn by": ABSENT}]
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        return [
-            _row("canvas", num_spans, page, app, CANVAS_READY, CANVAS_ZOOM),
+        rows = [
+            _row("canvas", num_spans, page, _page_of(trace), CANVAS_READY, CANVAS_ZOOM),
             _row("heatmap", num_spans, page, _heatmap(trace), HEATMAP_READY, HEATMAP_ZOOM),
         ]
+        return rows + [_blocks(each, page) for each in (num_spans, *([MANY] if long else []))]
+
+
+def _page_of(trace: Trace) -> Dash:
+    return create_app(trace, CheckResult(trace.name, (), {}, {}, ()))
+
+
+def _blocks(num_spans: int, page: Page) -> dict[str, Any]:
+    """The page over blocks on disk, its index beside what was cached."""
+    (ROOT / "out").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "out") as folder:
+        path = Path(folder) / "blocks.trace"
+        write_blocks(path, num_spans // 2)
+        with mock.patch.dict(os.environ, STEPSCOPE_CACHE=str(Path(folder) / "cache")):
+            app = _page_of(Trace.open(path))
+            return _row("blocks", num_spans, page, app, CANVAS_READY, CANVAS_ZOOM)
 
 
 def spans_of(num_spans: int) -> Trace:
@@ -76,7 +97,7 @@ def _row(name: str, num_spans: int, page: Page, app: Dash, ready: str, zoom: str
     page.evaluate(zoom, 1 / ZOOM)
     took = [page.evaluate(zoom, 1 / ZOOM if at < ZOOMS // 2 else ZOOM) for at in range(ZOOMS)]
     ms = {"median_ms": statistics.median(took), "worst_ms": max(took), "first_ms": 1000 * first_s}
-    return {"drawn by": name, "spans": num_spans, "lanes": NUM_TRACKS, **ms}
+    return {"drawn by": name, "spans": num_spans, **ms}
 
 
 CANVAS_READY = "#position:not(:empty)"

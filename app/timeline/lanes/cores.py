@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
@@ -31,6 +32,8 @@ from stepscope.ingest.trace import Trace
 STATE_OF_SHAPE = {"AIC": palette.AIC, "AIV": palette.AIV, "MIX": palette.MIX, "DUMMY": palette.IDLE}
 KEY = ["rank", "group", "core_kind", "core"]
 PLACED = ["rank", "ts_ns", "core"]
+CORE = (pl.col("rank").cast(pl.Int64) * 2**32 + pl.col("core")).alias("core")
+"""A core among those of all ranks."""
 ROWS_AT_ONCE, ROWS_WORTH_A_LANE = 2 << 20, 64 << 10
 """Rows that are read at once, and laid out at once where they are of several lanes."""
 
@@ -92,22 +95,25 @@ def _by_lane(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, 
     if num_rows > ROWS_AT_ONCE and is_apart and len(lanes) <= num_rows // ROWS_WORTH_A_LANE:
         yield from _apart(trace, lanes)
         return
-    core = pl.col("rank").cast(pl.Int64) * 2**32 + pl.col("core")
-    number = lanes.select("lane", core=core)
-    lane = core.replace_strict(number["core"], number["lane"], return_dtype=pl.UInt32).alias("lane")
     if num_rows <= ROWS_AT_ONCE:
-        found = _told(placeable(trace, "core_spans", "core"), lane).collect()
-        yield (
-            (found if found["lane"].is_sorted() else found.sort("lane", maintain_order=True)),
-            lanes,
-        )
+        found = _told(placeable(trace, "core_spans", "core"), CORE).collect()
+        lane = pl.Series("lane", _lane_of(found, lanes))
+        is_by_lane = lane.is_sorted()
+        yield found if is_by_lane else found[np.argsort(lane.to_numpy(), kind="stable")], lanes
         return
     with closing(MixedRows(dict(lanes.select("lane", "num").iter_rows()))) as mixed:
         for first in range(0, trace.num_rows("core_spans"), ROWS_AT_ONCE):
-            some = _rows(trace, first, ROWS_AT_ONCE).drop_nulls(PLACED)
-            mixed.add(_told(some, lane).collect())
+            some = _told(_rows(trace, first, ROWS_AT_ONCE).drop_nulls(PLACED), CORE).collect()
+            mixed.add(some, _lane_of(some, lanes))
         for begin, until in some_after_others(lanes["num"].to_list(), ROWS_AT_ONCE):
             yield mixed.of(lanes["lane"][begin:until].to_list()), lanes[begin:until]
+
+
+def _lane_of(rows: pl.DataFrame, lanes: pl.DataFrame) -> npt.NDArray[np.uint32]:
+    """The lane of each row by its core: there are few, so that a search takes some steps."""
+    known = lanes.select("lane", CORE).sort("core")
+    place = np.searchsorted(known["core"].to_numpy(), rows["core"].to_numpy())
+    return known["lane"].to_numpy().take(place)
 
 
 def _apart(trace: Trace, lanes: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:

@@ -26,10 +26,11 @@ def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints
     if not depth.any():
         return spans, num_sublanes
     lane = spans["lane"].to_numpy()
-    np.maximum.at(num_sublanes, lane, depth + 1)
+    begins = np.flatnonzero(np.diff(lane, prepend=lane[0] + 1))
+    num_sublanes[lane[begins]] = np.maximum.reduceat(depth, begins) + 1
     first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
     spans = spans.with_columns(pl.Series("lane", first[lane] + depth).cast(pl.UInt32))
-    return spans.sort("lane", "start", maintain_order=True), num_sublanes
+    return spans.sort("lane", maintain_order=True), num_sublanes  # each by start as it was
 
 
 def _dealt_out(spans: pl.DataFrame) -> npt.NDArray[np.int32] | None:

@@ -35,7 +35,8 @@ def put_down(rows: pl.DataFrame) -> MixedRows:
     counts = rows["lane"].value_counts().sort("lane")
     mixed = MixedRows(dict(counts.iter_rows()))
     for first in range(0, len(rows), 3):
-        mixed.add(rows[first : first + 3])
+        some = rows[first : first + 3]
+        mixed.add(some, some["lane"].to_numpy())
     return mixed
 
 
