@@ -45,6 +45,21 @@ def core_use(trace: Trace) -> pl.DataFrame:
     )
 
 
+def by_kind(use: pl.DataFrame) -> pl.DataFrame:
+    """The cores of each kind together, with num_cores, num_blocks, run_ns, held_ns and window_ns.
+
+    `use` is what `core_use` gives; windows add up, so that a share is that of the average core.
+    """
+    return (
+        use.group_by("core_kind")
+        .agg(
+            pl.len().alias("num_cores"),
+            pl.col("num_blocks", "run_ns", "held_ns", "window_ns").sum(),
+        )
+        .sort("core_kind", nulls_last=True)
+    )
+
+
 def _placed(trace: Trace) -> pl.LazyFrame:
     """Blocks with a core and a time: since when they held it, from_ns, to_ns, and the window."""
     far = pl.col("ts_ns", "dispatch_ns", "end_ns").clip(-FAR_NS, FAR_NS)

@@ -54,10 +54,8 @@ def _is_taken_once(parameter: click.Parameter) -> bool:
     return isinstance(parameter, click.Option) and not parameter.multiple and not parameter.is_flag
 
 
-def two_of(traces: tuple[Path, ...], slo: str | None) -> tuple[Path, Path]:
-    """The two traces that are to be looked at side by side; a third, or an SLO, is refused."""
+def two_of(traces: tuple[Path, ...]) -> tuple[Path, Path]:
+    """The two traces that are to be looked at side by side; a third is refused."""
     if len(traces) != 2:
         raise click.UsageError("one trace is looked at, or two side by side.")
-    if slo is not None:
-        raise click.UsageError("--slo is of one trace: two side by side show what differs.")
     return traces[0], traces[1]

@@ -6,7 +6,7 @@ What one of the two does not tell has no delta.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.analyzers.views.requests import REQUEST
 from stepscope.app.paired.alignments import Side
+from stepscope.app.paired.delta_rows import delta, row, table_of
 from stepscope.app.paired.lane_pairs import made_of
 from stepscope.app.paired.pair import Pair
 from stepscope.app.palette import NOT_BUSY
@@ -24,24 +25,8 @@ from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, STREAMS
 from stepscope.app.units import duration
 
-UNKNOWN = "not recorded"
 MOST_REQUESTS, NEAR_STEPS, MOST_NAMES = 200, 40, 20
-HEADER = ("A", "B", "B − A")
 NO_REQUESTS = "Neither trace names requests whose latency could be told apart."
-
-
-def delta(name: str, a: float | None, b: float | None) -> str:
-    """B less A in the unit of the quantity; unknown where either is."""
-    if a is None or b is None:
-        return UNKNOWN
-    by = b - a
-    said = amount(name, round(by) if isinstance(a, int) and isinstance(b, int) else float(by))
-    return f"+{said}" if by > 0 else said
-
-
-def row(name: str, a: float | None, b: float | None) -> tuple[str, str, str]:
-    """What A has, what B has, and the delta."""
-    return amount(name, a), amount(name, b), delta(name, a, b)
 
 
 def overview(pair: Pair) -> Iterator[Block]:
@@ -54,7 +39,7 @@ def overview(pair: Pair) -> Iterator[Block]:
     if given := inputs_table(pair.difference):
         yield given
     totals = pair.difference.outcomes.totals
-    yield _table(
+    yield table_of(
         "outcome",
         (
             (total_name(name), *row(name, *both))
@@ -66,10 +51,11 @@ def overview(pair: Pair) -> Iterator[Block]:
     if causes and len({each.names_requests for each in pair.blamed}) > 1:
         yield Paragraph("Only one of them names requests: where their time went is not compared.")
     elif causes:
-        yield _table(
+        yield table_of(
             "time of all requests", ((name, *row("_ns", *both)) for name, both in causes.items())
         )
     yield by_rule(pair)
+    yield from pair.summed
     yield from _sections(pair)
     yield from _names(pair)
 
@@ -88,7 +74,7 @@ def by_rule(pair: Pair) -> Table:
         for code in codes
         if ours.get(code) or theirs.get(code)
     ]
-    return _table("findings of", rows or [("no rule", "0", "0", "0")])
+    return table_of("findings of", rows or [("no rule", "0", "0", "0")])
 
 
 def _judged(number: int | None) -> str:
@@ -109,7 +95,7 @@ def _sections(pair: Pair) -> Iterator[Block]:
         if busy != [None, None]:
             rows.append((section, *row("_ns", *busy)))
     if rows:
-        yield _table("busy, all lanes of", rows)
+        yield table_of("busy, all lanes of", rows)
 
 
 def busy_ns(timeline: Timeline, section: str) -> int | None:
@@ -139,7 +125,7 @@ def _names(pair: Pair) -> Iterator[Block]:
         (plain(name), *row("_ns", *(None if each is None else each.get(name, 0) for each in known)))
         for name in names[:MOST_NAMES]
     )
-    yield _table("executed on devices", rows, len(names) - MOST_NAMES)
+    yield table_of("executed on devices", rows, len(names) - MOST_NAMES)
 
 
 def _device_names(timeline: Timeline) -> dict[str, int]:
@@ -245,11 +231,3 @@ def _step(a: Step | None, b: Step | None) -> tuple[str, ...]:
         return (*pad[0], alone, *pad[1], alone, kind or "-")
     kinds = dict.fromkeys(each or "-" for each in (a[2], b[2]))
     return (*row("tokens", a[0], b[0]), *row("_ns", a[1], b[1]), " → ".join(kinds))
-
-
-def _table(
-    name: str, rows: Sequence[tuple[str, ...]] | Iterator[tuple[str, ...]], more: int = 0
-) -> Table:
-    return Table(
-        (name, *HEADER), tuple(rows), to_right=HEADER, is_ruled=False, num_more=max(more, 0)
-    )

@@ -11,6 +11,8 @@ import polars as pl
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.diff.compare import Difference, diff
 from stepscope.analyzers.latency.blame import Blame, blame
+from stepscope.analyzers.summary.slo import Slo
+from stepscope.app.kept.flags import Flags
 from stepscope.app.paired.alignments import (
     Alignment,
     By,
@@ -21,11 +23,15 @@ from stepscope.app.paired.alignments import (
     by_time,
     has_steps_in_common,
 )
+from stepscope.app.paired.flags_of_both import FlagsOfBoth
 from stepscope.app.paired.found_in_both import PairedFinding, Results, found_in
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.paired.lane_pairs import joined
+from stepscope.app.paired.summary_deltas import summary_deltas
+from stepscope.app.present.blocks import Block
 from stepscope.app.present.diff_text import verdict
 from stepscope.app.timeline import Composition, Timeline
+from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
 from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.trace import Trace
 
@@ -36,11 +42,15 @@ MOST_KEPT = 8
 
 @dataclass(frozen=True)
 class Pair:
-    """A and B as they were read, what the rules say of each, and how they differ."""
+    """A and B as they were read, what the rules say of each, and how they differ.
+
+    Latencies are held against the `slo`.
+    """
 
     sides: tuple[Side, Side]
     results: Results
     difference: Difference
+    slo: Slo | None = None
     _swapped: list[Pair] = field(default_factory=list, repr=False)
 
     @property
@@ -52,7 +62,7 @@ class Pair:
         """The same with B as A; twice is this one again."""
         if not self._swapped:
             a, b = self.sides
-            other = Pair((b, a), self.results[::-1], diff(b.trace, a.trace))
+            other = Pair((b, a), self.results[::-1], diff(b.trace, a.trace), self.slo)
             other._swapped.append(self)
             self._swapped.append(other)
         return self._swapped[0]
@@ -160,8 +170,25 @@ class Pair:
         """What each request's latency went to, requests called as in A."""
         return blame(self.traces[0]), blame(self.difference.pairing.b)
 
+    @cached_property
+    def _flags(self) -> tuple[FlagsOnLanes, FlagsOnLanes]:
+        a, b = (FlagsOnLanes(Flags(each.trace.path), each.timeline.lanes) for each in self.sides)
+        return a, b
 
-def pair_of(traces: tuple[Trace, Trace], report: Report = lambda _: None) -> Pair:
+    def flags(self, alignment: Alignment) -> FlagsOfBoth:
+        """What was put on either, on the time of A."""
+        return FlagsOfBoth(self._flags, self.timeline(alignment))
+
+    @cached_property
+    def summed(self) -> tuple[Block, ...]:
+        """What the summaries of both come to, held against each other. Reads rows."""
+        traces = self.traces[0], self.difference.pairing.b
+        return tuple(summary_deltas(traces, self.blamed, self.slo))
+
+
+def pair_of(
+    traces: tuple[Trace, Trace], report: Report = lambda _: None, slo: Slo | None = None
+) -> Pair:
     """Lay out two traces, check both, and compare them."""
     sides, results = [], []
     for letter, trace in zip("AB", traces, strict=True):
@@ -171,4 +198,4 @@ def pair_of(traces: tuple[Trace, Trace], report: Report = lambda _: None) -> Pai
     for letter, trace in zip("AB", traces, strict=True):
         results.append(check(trace, progress=lambda rule, *_: report(f"{letter}: {rule}")))  # noqa: B023 - called before the next
     report("comparing")
-    return Pair((sides[0], sides[1]), (results[0], results[1]), diff(*traces))
+    return Pair((sides[0], sides[1]), (results[0], results[1]), diff(*traces), slo)

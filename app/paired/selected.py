@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from stepscope.app.paired.deltas import row
+from stepscope.app.paired.delta_rows import row
 from stepscope.app.paired.found_in_both import PairedFinding
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.paired.leads import led
@@ -13,6 +13,7 @@ from stepscope.app.paired.pair import Pair
 from stepscope.app.palette import NOT_BUSY
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Title, Tone
 from stepscope.app.present.details import selection_blocks
+from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.units import duration
@@ -22,18 +23,19 @@ MOST_LANES = 40
 
 def told(pair: Pair, selection: Selection, timeline: JoinedTimeline) -> list[Block]:
     """All about what is selected; empty where nothing is."""
+    noted: list[Block] = [*flag_blocks(selection.flags)]
     if selection.mark:
-        return [*_marked(selection, timeline)]
+        return [*noted, *_marked(selection, timeline)]
     side = _side(selection, timeline)
     if side is None:
-        return []
+        return noted
     own = _own(selection, timeline, side)
     blocks = selection_blocks(own, timeline.both[side], pair.traces[side])
     if not blocks:
-        return []
+        return noted
     name = pair.difference.a if side == 0 else pair.difference.b
     head = [Title(f"{'AB'[side]}  {name}", Tone.MUTED)]
-    return [*head, *led(blocks, timeline, side), *_other(selection, timeline, side)]
+    return [*noted, *head, *led(blocks, timeline, side), *_other(selection, timeline, side)]
 
 
 def _side(selection: Selection, timeline: JoinedTimeline) -> int | None:
@@ -53,6 +55,7 @@ def _own(selection: Selection, timeline: JoinedTimeline, side: int) -> Selection
         span=timeline.own_span(span) if span else None,
         lanes=(),
         pick=None,
+        flags=(),
         point=point and (timeline.joined.whose[point[0]][1], timeline.own_time(side, point[1])),
     )
 

@@ -11,8 +11,11 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widgets import ContentSwitcher, Static
 
+from stepscope.analyzers.summary.slo import Slo
+from stepscope.app.paired.flags_of_both import FlagsOfBoth
 from stepscope.app.paired.pair import Pair, pair_of
 from stepscope.app.paired.standing import ALONE, Standing
+from stepscope.app.present.spans.flag_words import PUT_ALONE
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline.keymap import PAIRED
 from stepscope.app.tui import paired_pages
@@ -44,9 +47,13 @@ PAGE_TYPES: dict[str, type[Page]] = {
     "blame": BlamePage,
 }
 OF_ONE = (
-    "follow", "pause", "reload", "request_here", "open_another",
-    "flag", "flags", "next_flag(1)", "next_flag(-1)",
-)  # fmt: skip
+    "follow",
+    "pause",
+    "reload",
+    "request_here",
+    "open_another",
+    "flag",
+)
 """Actions of one trace alone, which two together have no keys for."""
 
 
@@ -92,10 +99,11 @@ class BothApp(StepscopeApp):
 
         said: str
 
-    def __init__(self, traces: tuple[Trace, Trace], page: str = "") -> None:
-        super().__init__(traces[0], None, page)
+    def __init__(self, traces: tuple[Trace, Trace], page: str = "", slo: Slo | None = None) -> None:
+        super().__init__(traces[0], None, page, slo)
         self.traces = traces
         self.standing: Standing | None = None
+        self._flags: FlagsOfBoth | None = None
         own = of_keymap(PAIRED, lambda action: action)
         self.shared = (
             *own, *(each for each in everywhere(self.tabs) if each.name not in OF_ONE),
@@ -130,7 +138,10 @@ class BothApp(StepscopeApp):
     @work(thread=True)
     def _read(self) -> None:
         try:
-            self.post_message(self.Read(pair_of(self.traces, self._report)))
+            pair = pair_of(self.traces, self._report, self.slo)
+            self._report("summing up")
+            _ = pair.summed  # here, and not when the first screen is drawn
+            self.post_message(self.Read(pair))
         except StepscopeError as error:
             self.post_message(self.NotRead(str(error)))
         except Exception as error:
@@ -165,6 +176,7 @@ class BothApp(StepscopeApp):
         if standing is None:
             return
         a = standing.pair.sides[0]
+        self._flags = standing.pair.flags(standing.alignment)
         models = Models(standing.timeline, a.composition, about(a.trace, a.composition))
         self.trace = a.trace
         self.opened = Opened(a.trace, models, standing.view, result=standing.pair.results[0])
@@ -253,21 +265,16 @@ class BothApp(StepscopeApp):
         """Only from one trace."""
         self._say("another trace is opened from one alone: open one of the two by itself")
 
-    def flags_here(self) -> None:
-        """None: a flag is of one trace."""
+    def flags_here(self) -> FlagsOfBoth | None:
+        """The flags of both, as one lies on the other."""
+        return self._flags
+
+    def own_flags(self) -> None:
+        """None: a flag is put on one trace."""
 
     def action_flag(self) -> None:
         """Only of one trace."""
-        self._say(f"a flag {ALONE}")
-
-    def action_flags(self) -> None:
-        """Only of one trace."""
-        self.action_flag()
-
-    def action_next_flag(self, by: int) -> None:
-        """Only of one trace."""
-        del by
-        self.action_flag()
+        self._say(PUT_ALONE)
 
     def action_pause(self) -> None:
         """Only of one trace."""

@@ -13,7 +13,7 @@ from stepscope.app.present.spans.flag_words import (
     first_line,
     place_for,
 )
-from stepscope.app.timeline.flags.flag_at import FlagAt, FlagsOnLanes
+from stepscope.app.timeline.flags.flag_at import FlagAt, FlagsOnLanes, PlacedFlags
 from stepscope.app.timeline.flags.flag_walk import (
     flag_at_time,
     flag_there,
@@ -40,8 +40,12 @@ class FlaggingApp(Shell):
         """Begin to look for flags that others put."""
         self.set_interval(LOOK_EVERY_S, self._take_others)
 
-    def flags_here(self) -> FlagsOnLanes | None:
-        """The flags of the trace on the lanes that there are by now; None before there are any."""
+    def flags_here(self) -> PlacedFlags | None:
+        """The flags on the lanes that there are by now; None before there are any."""
+        return self.own_flags()
+
+    def own_flags(self) -> FlagsOnLanes | None:
+        """The same as those of one trace, on which others can be put."""
         if self.opened is None:
             return None
         if self._kept is None:
@@ -70,7 +74,7 @@ class FlaggingApp(Shell):
 
     def action_flag(self) -> None:
         """Ask for the note of a flag where the open page says, or of the one that is there."""
-        if self.opened and self.flags_here():
+        if self.opened and self.own_flags():
             self.show_page()
             flag = self.open_page.flag_place(self.opened)
             self._ask(flag, flag_there(self.opened.view, flag))
@@ -78,7 +82,9 @@ class FlaggingApp(Shell):
     def action_flags(self) -> None:
         """List the flags."""
         if self.opened and (flags := self.flags_here()):
-            self.push_screen(FlagsScreen(flags, self.opened.view.timeline), self._follow_choice)
+            self.push_screen(
+                FlagsScreen(flags, self.opened.view.timeline, self._kept), self._follow_choice
+            )
 
     def action_next_flag(self, by: int) -> None:
         """Go to the next flag or the one before, in the timeline."""
@@ -91,7 +97,7 @@ class FlaggingApp(Shell):
 
     @on(TimelinePage.FlagWanted)
     def _put_at_time(self, event: TimelinePage.FlagWanted) -> None:
-        if self.opened and self.flags_here():
+        if self.opened and self.own_flags():
             self._ask(flag_at_time(self.opened.view, event.ts_ns), event.flag)
 
     @on(Page.FlagChosen)
@@ -109,7 +115,7 @@ class FlaggingApp(Shell):
 
     def _ask(self, flag: Flag, was: FlagAt | None) -> None:
         """Ask for a name and a note, and keep them."""
-        flags = self.flags_here()
+        flags = self.own_flags()
         if self.opened is None or flags is None:
             return
         if flags.failed:

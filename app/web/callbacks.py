@@ -200,7 +200,7 @@ def _answer_news(app: Dash, source: Source) -> None:
     def news() -> dict[str, Any]:
         asked = request.args.get("following", "")
         news = source.news(Following.__members__.get(asked, Following.HERE))
-        flags = source.now.flags
+        flags = source.now.placed_flags
         return {**news, "flags": len(flags.now) and flags.version}
 
     app.server.add_url_rule("/news", view_func=news)

@@ -35,7 +35,7 @@ from stepscope.app.queries.row_leads import Leads
 from stepscope.app.replay.what_if.runs import WhatIfs
 from stepscope.app.timeline import Composition, LoadOverTime, Timeline
 from stepscope.app.timeline.area.selection import Selection
-from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
+from stepscope.app.timeline.flags.flag_at import FlagsOnLanes, PlacedFlags
 from stepscope.app.timeline.keymap import FLAGS, KEYMAP, RECORDING, STOPS, Key
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
@@ -97,6 +97,11 @@ class LoadedTrace:
     def moves(self) -> Mapping[str, Callable[[Navigator], object]]:
         """What the actions of the keymap do to what is looked at."""
         return MOVES
+
+    @property
+    def placed_flags(self) -> PlacedFlags:
+        """The flags where they stand on the lanes."""
+        return self.flags
 
     @property
     def loads(self) -> tuple[LoadOverTime, ...]:

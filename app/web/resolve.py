@@ -212,7 +212,7 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
         marked_lanes=view.lanes,
         pick=view.pick,
         shows_path=view.path is not None,
-        flags=loaded.flags.now if loaded.is_one else (),
+        flags=loaded.placed_flags.now,
     )
     mark = view.mark and (view.mark[0] + origin, view.mark[1] + origin)
     navigator.mark = mark

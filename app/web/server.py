@@ -60,13 +60,18 @@ def create_app(
     return build(source)
 
 
-def create_both_app(traces: tuple[Trace, Trace], *, opens_others: bool = False) -> dash.Dash:
-    """The page over two traces side by side; raises MissingExtra when Dash is not installed."""
+def create_both_app(
+    traces: tuple[Trace, Trace], slo: Slo | None = None, *, opens_others: bool = False
+) -> dash.Dash:
+    """The page over two traces side by side, both held against the `slo`.
+
+    Raises MissingExtra when Dash is not installed.
+    """
     build = _builder()
     from stepscope.app.paired.pair import pair_of  # noqa: PLC0415 - Dash is an extra
     from stepscope.app.web.side_by_side.pair_source import PairSource  # noqa: PLC0415 - the same
 
-    source = PairSource(pair_of(traces))
+    source = PairSource(pair_of(traces, slo=slo))
     source.opens_others = opens_others
     return build(source)
 

@@ -46,7 +46,7 @@ def open(traces: tuple[Path, ...], front: str | None, open_trace: OpenTrace) -> 
         return
     paths = [_meant(trace) for trace in traces]
     if len(paths) > 1:
-        _open_both(two_of(tuple(paths), None), front or _fitting(), open_trace)
+        _open_both(two_of(tuple(paths)), front or _fitting(), open_trace)
         return
     (path,) = paths
     if (front or _fitting()) == "terminal":

@@ -40,12 +40,14 @@ def tui(
 ) -> None:
     """Open the terminal front; its help is made from the pages that there are."""
     if len(traces) > 1:
-        look_at_both(two_of(traces, slo), page, open_trace)
+        look_at_both(two_of(traces), page, open_trace, slo)
         return
     look_in_terminal(traces[0], page, slo, open_trace, follow=follow)
 
 
-def look_at_both(traces: tuple[Path, Path], page: str | None, open_trace: OpenTrace) -> None:
+def look_at_both(
+    traces: tuple[Path, Path], page: str | None, open_trace: OpenTrace, slo: str | None = None
+) -> None:
     """Open two traces side by side; ConfigError where there is no terminal."""
     from stepscope.app.tui import paired_pages
 
@@ -54,17 +56,19 @@ def look_at_both(traces: tuple[Path, Path], page: str | None, open_trace: OpenTr
     if first not in {tab.name for tab in paired_pages.PAGES}:
         raise ConfigError(f"two traces have no {first} page", todo="open one of them alone")
     from stepscope.analyzers.check.registry import usable_rules
+    from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
     from stepscope.app.tui.both_app import BothApp
     from stepscope.app.tui.hang_up import end_with_terminal
 
+    asked = slo_of(slo) if slo is not None else None
     usable_rules()  # what cannot be used is told before the screen is taken
     with progress() as report:
         a, b = (open_trace(trace, report) for trace in traces)
     for trace in traces:
         recent.opened(trace)
     end_with_terminal(sys.stdin.fileno())
-    BothApp((a, b), first).run()
+    BothApp((a, b), first, asked).run()
 
 
 def _needs_terminal() -> None:

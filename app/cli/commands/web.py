@@ -58,7 +58,7 @@ def web(
         open_from_page(host, port, slo, open_trace)
         return
     if len(traces) > 1:
-        look_at_both(two_of(traces, slo), host, port, tab, open_trace)
+        look_at_both(two_of(traces), host, port, tab, open_trace, slo=slo)
         return
     (trace,) = traces
     from stepscope.analyzers.check.run import check
@@ -93,9 +93,10 @@ def open_from_page(
 
 def look_at_both(
     traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace, *,
-    browse: bool = False,
+    slo: str | None = None, browse: bool = False,
 ) -> None:  # fmt: skip
     """Serve two traces side by side; ConfigError for a pane that two do not have."""
+    from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
     from stepscope.app.web.safety.hosts import is_loopback
     from stepscope.app.web.server import create_both_app, serve_app
@@ -103,11 +104,12 @@ def look_at_both(
     if tab not in panes.OF_TWO:
         raise ConfigError(f"two traces have no {tab} pane", todo="open one of them alone")
 
+    asked = slo_of(slo) if slo is not None else None
     with progress() as report:
         a, b = (open_trace(trace, report) for trace in traces)
         for trace in traces:
             recent.opened(trace)
         report("comparing", 0, None)
-        app = create_both_app((a, b), opens_others=is_loopback(host))
+        app = create_both_app((a, b), asked, opens_others=is_loopback(host))
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
     serve_app(app, host, port, view, browse=browse, opens=open_trace)

@@ -13,6 +13,8 @@ from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.flags.flag_at import FlagAt, lane_key
 
 NO_FLAGS = "No flag was put on this trace."
+NO_FLAGS_OF_TWO = "No flag was put on either trace."
+PUT_ALONE = "Flags are put and changed where one of the two is open alone"
 HOW = "y puts one at what is selected, and a double click on the ruler at a time."
 FORM = "A note. @name before it gives the flag that name; else it has a number."
 GONE = "An empty line takes the flag away."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.analyzers.summary.core_use import core_use, kernels_on_cores
+from stepscope.analyzers.summary.core_use import by_kind, core_use, kernels_on_cores
 from stepscope.app.present.blocks import Heading, Paragraph, Table, Tone
 from stepscope.app.present.summary.parts import Part
 from stepscope.app.units import duration
@@ -38,18 +38,13 @@ def core_parts(trace: Trace) -> Iterator[Part]:
 
 def _by_kind(use: pl.DataFrame) -> Table:
     """What the cores of each kind did, all groups together."""
-    sums = (
-        use.group_by("core_kind")
-        .agg(pl.len().alias("cores"), pl.col("num_blocks", "run_ns", "held_ns", "window_ns").sum())
-        .sort("core_kind", nulls_last=True)
-    )
     rows = [
         (
-            row["core_kind"] or "unknown", row["cores"], row["num_blocks"],
+            row["core_kind"] or "unknown", row["num_cores"], row["num_blocks"],
             _share(row["run_ns"], row["window_ns"]), _share(row["held_ns"], row["window_ns"]),
             duration(row["held_ns"]),
         )
-        for row in sums.to_dicts()
+        for row in by_kind(use).to_dicts()
     ]  # fmt: skip
     right = ("running", "held", "held in all")
     return Table(("cores of kind", "cores", "blocks", *right), tuple(rows), to_right=right)

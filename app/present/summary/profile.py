@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
@@ -76,7 +76,8 @@ def _gpu(use: pl.DataFrame) -> Iterator[Block]:
         yield _devices(rows)
 
 
-def _uses(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
+def uses(row: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """What a device was in, by the name that people give it, and how long in ns."""
     yield "busy", row["busy_ns"]
     for kind in KINDS:
         yield CALLED.get(kind, kind), row[f"{kind}_ns"]
@@ -85,7 +86,7 @@ def _uses(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 def _one_device(row: dict[str, Any]) -> Table:
     whole = max(row["window_ns"], 1)
-    rows = [(name, duration(ns), f"{ns / whole:.1%}") for name, ns in _uses(row)]
+    rows = [(name, duration(ns), f"{ns / whole:.1%}") for name, ns in uses(row)]
     rows.append(("in all", duration(row["window_ns"]), ""))
     return Table(("", "time", "share"), tuple(rows), to_right=("time", "share"))
 
@@ -96,7 +97,7 @@ def _devices(rows: list[dict[str, Any]]) -> Table:
         (
             f"rank {row['rank']} · {row['device']}" if are_several else row["device"],
             duration(row["window_ns"]),
-            *(f"{ns / max(row['window_ns'], 1):.1%}" for _, ns in _uses(row)),
+            *(f"{ns / max(row['window_ns'], 1):.1%}" for _, ns in uses(row)),
         )
         for row in rows
     ]  # fmt: skip

@@ -61,11 +61,14 @@ def _arrivals(trace: Trace) -> Iterator[Block]:
             yield Fact(name, (f"{count(told.total)} tokens, {each}",))
 
 
+def is_served(trace: Trace, blamed: Blame) -> bool:
+    """Whether a trace tells of requests that somebody served."""
+    return blamed.names_requests and not is_list_of_arrivals(trace)
+
+
 def served_slo(trace: Trace, blamed: Blame, slo: Slo | None) -> Part | None:
     """What became of the SLO; None where nobody was served."""
-    if not blamed.names_requests or is_list_of_arrivals(trace):
-        return None
-    return _slo_part(trace, blamed, slo)
+    return _slo_part(trace, blamed, slo) if is_served(trace, blamed) else None
 
 
 def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
@@ -74,25 +77,30 @@ def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
     return Part(tuple(slo_blocks(judged(trace, blamed, slo))))
 
 
-def _latencies(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+def spreads(trace: Trace, blamed: Blame) -> dict[str, Distribution | None]:
+    """How each latency of OF is spread over requests or tokens; None where it is known of none."""
     told = latencies(trace, blamed)
-    spreads = {
+    return {
         "ttft": distribution(told["ttft_ns"]),
         "gap": distribution(gaps_ns(trace)),
         "tpot": distribution(told["tpot_ns"].round()),
         "latency": distribution(told["latency_ns"]),
     }
-    rows = [_spread(OF[name][0], each) for name, each in spreads.items()]
+
+
+def _latencies(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
+    told = spreads(trace, blamed)
+    rows = [_spread(OF[name][0], each) for name, each in told.items()]
     table = Table(("", "of", *QUANTILES), tuple(rows), to_right=QUANTILES)
     missing = tuple(
         Fact(title, (f"not known of any; it takes {recorded}",), Tone.MUTED)
         for name, (title, recorded) in OF.items()
-        if spreads[name] is None
+        if told[name] is None
     )
     limits = slo.limits_ns if slo else {}
     charts = [
         Histogram(OF[name][0], each, limits.get(name))
-        for name, each in spreads.items()
+        for name, each in told.items()
         if each is not None
     ]
     return Part((Heading("latencies"), table, *missing), tuple(charts))

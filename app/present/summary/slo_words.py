@@ -64,19 +64,20 @@ def request_slo(judged: Judged) -> Table:
 
 
 def _goodput(judged: Judged) -> str:
-    finished = f"{_rate(judged.throughput)} finished"
+    finished = f"{rate(judged.throughput)} finished"
     if judged.goodput is None:
         return f"not known: of no request is it known whether it met all; {finished}"
     least = "at least " if judged.counts[UNKNOWN] else ""
     return (
-        f"{least}{_rate(judged.goodput)} met all of it, over {duration(judged.span_ns)}; {finished}"
+        f"{least}{rate(judged.goodput)} met all of it, over {duration(judged.span_ns)}; {finished}"
     )
 
 
-def _rate(rate: float | None) -> str:
-    if rate is None:
+def rate(per_s: float | None) -> str:
+    """Requests a second in three digits or more; a dash where it is not known."""
+    if per_s is None:
         return "—"
-    return f"{rate:,.0f} requests/s" if rate >= 100 else f"{rate:,.3g} requests/s"
+    return f"{per_s:,.0f} requests/s" if abs(per_s) >= 100 else f"{per_s:,.3g} requests/s"
 
 
 def _verdicts(judged: Judged) -> Iterator[Block]:

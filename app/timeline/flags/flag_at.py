@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from stepscope.app.kept.flags import Flags, Named
 from stepscope.app.timeline.lanes.lane import Lane
@@ -24,6 +25,20 @@ class FlagAt:
     def is_at(self, ts_ns: int, lane: int | None) -> bool:
         """Whether it stands where a cursor is; one of no lane stands in all of them."""
         return self.ts_ns == ts_ns and self.lane in (None, lane)
+
+
+class PlacedFlags(Protocol):
+    """Flags where they stand on the lanes that are looked at."""
+
+    version: int
+
+    @property
+    def now(self) -> tuple[FlagAt, ...]:
+        """Those that there are by now: the same tuple until there are others."""
+
+    @property
+    def failed(self) -> str:
+        """Why they cannot be read; empty where they can."""
 
 
 class FlagsOnLanes:

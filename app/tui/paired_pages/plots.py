@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.strip import Strip
 
+from stepscope.app.paired.flags_of_both import side_of
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.palette import DIVERGED_GLYPH
 from stepscope.app.timeline import LoadOverTime
+from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, BORDER, MUTED, PANEL, TEXT, ink
@@ -36,11 +40,16 @@ class BothMinimap(Minimap):
         line.put(1, f"load {'AB'[y]}", ink(MUTED, BACKGROUND), self.gutter_width)
         self._load = self._load_of(state, y)
         self._paint_load(line, 0, state)
+        self._paint_flags(line, state, y)
         self._paint_viewport(line, state)
         if self.diverged:
             style = ink(BACKGROUND, ACCENT, bold=True)
             line.put(self._cell_of(self.diverged[y], state), DIVERGED_GLYPH, style)
         return line.strip()
+
+    def flags_of(self, state: Navigator, y: int) -> Sequence[FlagAt]:
+        """Those of a side, over its load."""
+        return [flag for flag in state.flags if side_of(flag) == y]
 
     def _load_of(self, state: Navigator, side: int) -> LoadOverTime:
         width, timeline = self.plot_width * 2, state.timeline
@@ -68,15 +77,21 @@ class BothAxis(TimeAxis):
             line.put(1, f"time {'AB'[y]}", ink(MUTED, PANEL), self.plot.left)
             if y == 0:
                 self._paint_ticks(line, self.state, self.plot)
+                self._paint_flags(line, self.flags_of(self.state, y), self.plot)
                 self._paint_mark(line, self.state, self.plot)
             else:
                 self._paint_ticks_of_b(line, self.state, self.plot)
+                self._paint_flags(line, self.flags_of(self.state, y), self.plot)
             self._paint_cursor(line, self.state, self.plot)
             if self.diverged:
                 x = self.plot.cell(self.diverged[y])
                 if self.plot.left <= x < self.plot.right:
                     line.put(x, DIVERGED_GLYPH, ink(BACKGROUND, ACCENT, bold=True))
         return line.strip()
+
+    def flags_of(self, state: Navigator, y: int) -> Sequence[FlagAt]:
+        """Those of a side, on its ruler."""
+        return [flag for flag in state.flags if side_of(flag) == y]
 
     def _paint_ticks_of_b(self, line: Line, state: Navigator, plot: Plot) -> None:
         timeline = state.timeline

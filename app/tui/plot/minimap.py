@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,7 +95,7 @@ class Minimap(Widget):
             self._paint_load(line, self.size.height - 2 - y, self.state)
             if y == 0:
                 self._paint_hits(line, self.state)
-                self._paint_flags(line, self.state)
+            self._paint_flags(line, self.state, y)
         self._paint_viewport(line, self.state)
         if is_last:
             self._paint_current(line, self.state)
@@ -105,7 +106,7 @@ class Minimap(Widget):
         event.stop()
         found = self._finding_at(event.x) if event.y == self.size.height - 1 else None
         hit_ns = self._hit_at(event.x) if event.y == 0 else None
-        flag = self._flag_at(event.x) if event.y == 0 else None
+        flag = self._flag_at(event.x, event.y)
         if flag is not None:
             self.post_message(self.FlagChosen(flag))
         elif found is not None:
@@ -148,11 +149,16 @@ class Minimap(Widget):
         distance, index = min(near, default=(2, 0))
         return index if distance <= 1 else None
 
-    def _flag_at(self, x: int) -> FlagAt | None:
+    def flags_of(self, state: Navigator, y: int) -> Sequence[FlagAt]:
+        """The flags that stand on a line."""
+        return state.flags if y == 0 else ()
+
+    def _flag_at(self, x: int, y: int) -> FlagAt | None:
         """The flag in a cell, the first of several; None where there is none."""
         state = self.state
         assert state is not None
-        return next((each for each in state.flags if self._cell_of(each.ts_ns, state) == x), None)
+        flags = self.flags_of(state, y)
+        return next((each for each in flags if self._cell_of(each.ts_ns, state) == x), None)
 
     def _hit_at(self, x: int) -> int | None:
         """When the first hit is whose mark stands in a cell or next to it, the nearest first."""
@@ -210,9 +216,9 @@ class Minimap(Widget):
         for cell in np.unique(self._hit_cells(state)).tolist():
             line.put(self.gutter_width + cell, HIT_GLYPH, ink(HIT, BACKGROUND, bold=True))
 
-    def _paint_flags(self, line: Line, state: Navigator) -> None:
+    def _paint_flags(self, line: Line, state: Navigator, y: int) -> None:
         """What a user put somewhere, over the load as well."""
-        for flag in state.flags:
+        for flag in self.flags_of(state, y):
             x = self._cell_of(flag.ts_ns, state)
             line.put(x, FLAG_GLYPH, ink(FLAG, BACKGROUND, bold=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from textual import events
@@ -54,7 +55,7 @@ class TimeAxis(Widget):
         line = Line(self.size.width, ink(MUTED, PANEL))
         if self.state and self.plot:
             self._paint_ticks(line, self.state, self.plot)
-            self._paint_flags(line, self.state, self.plot)
+            self._paint_flags(line, self.flags_of(self.state, y), self.plot)
             self._paint_mark(line, self.state, self.plot)
             self._paint_cursor(line, self.state, self.plot)
         return line.strip()
@@ -70,25 +71,21 @@ class TimeAxis(Widget):
             if x + 1 + width_of(label) <= end:
                 line.put(x + 1, label, ink(MUTED, PANEL), end)
 
-    def _paint_flags(self, line: Line, state: Navigator, plot: Plot) -> None:
+    def flags_of(self, state: Navigator, y: int) -> Sequence[FlagAt]:
+        """The flags that stand on a line of the ruler."""
+        del y
+        return state.flags
+
+    def _paint_flags(self, line: Line, flags: Sequence[FlagAt], plot: Plot) -> None:
         """Each flag at its time, with as much of its name as there is room for before the next."""
         style, end = ink(FLAG, PANEL, bold=True), plot.left + plot.width
-        shown = self._flags_on(state, plot)
+        shown = _cells(flags, plot)
         ends = [x for x, _ in shown[1:]] + [end]
         for (x, flag), after in zip(shown, ends, strict=False):
             line.put(x, FLAG_GLYPH, style)
             room = min(after - x - 2, LONGEST_NAME)
             if room >= min(width_of(flag.name), 3):
                 line.put(x + 1, f"{fit(flag.name, room)} ", style, end)
-
-    def _flags_on(self, state: Navigator, plot: Plot) -> list[tuple[int, FlagAt]]:
-        """The flags in view with their cells; of those in one cell the first."""
-        view = plot.viewport
-        cells: dict[int, FlagAt] = {}
-        for flag in state.flags:
-            if view.t0 <= flag.ts_ns < view.t1:
-                cells.setdefault(plot.cell(flag.ts_ns), flag)
-        return sorted(cells.items(), key=lambda each: each[0])
 
     def _paint_mark(self, line: Line, state: Navigator, plot: Plot) -> None:
         if state.mark is None:
@@ -125,7 +122,8 @@ class TimeAxis(Widget):
         """Say at which time it was clicked, and at which flag: at its glyph, or next to it."""
         if self.state is None or self.plot is None or event.x < self.plot.left:
             return
-        near = ((abs(x - event.x), flag) for x, flag in self._flags_on(self.state, self.plot))
+        flags = self.flags_of(self.state, event.y)
+        near = ((abs(x - event.x), flag) for x, flag in _cells(flags, self.plot))
         distance, flag = min(near, key=lambda each: each[0], default=(2, None))
         found = flag if distance <= 1 else None
         self.post_message(self.Clicked(self.plot.time(event.x), found, event.chain > 1))
@@ -134,3 +132,13 @@ class TimeAxis(Widget):
         """Leave the mark as it is."""
         self._drag_from = None
         self.release_mouse()
+
+
+def _cells(flags: Sequence[FlagAt], plot: Plot) -> list[tuple[int, FlagAt]]:
+    """The flags in view with their cells; of those in one cell the first."""
+    view = plot.viewport
+    cells: dict[int, FlagAt] = {}
+    for flag in flags:
+        if view.t0 <= flag.ts_ns < view.t1:
+            cells.setdefault(plot.cell(flag.ts_ns), flag)
+    return sorted(cells.items(), key=lambda each: each[0])

@@ -12,16 +12,18 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from stepscope.app.kept.flags import Flags
 from stepscope.app.palette import FLAG, FLAG_GLYPH
-from stepscope.app.present.spans.flag_words import HOW, NO_FLAGS, rows_of
+from stepscope.app.present.spans.flag_words import HOW, NO_FLAGS, PUT_ALONE, rows_of
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Timeline
-from stepscope.app.timeline.flags.flag_at import FlagAt, FlagsOnLanes
+from stepscope.app.timeline.flags.flag_at import FlagAt, PlacedFlags
 from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.widgets.table import Cell, Column, Table
 from stepscope.ingest.errors import StepscopeError
 
 KEYS = "enter goes there · e changes it · d takes it away · esc closes"
+KEYS_OF_TWO = f"{PUT_ALONE} · enter goes there · esc closes"
 FlagChoice = tuple[Literal["go", "change"], FlagAt]
 
 
@@ -57,7 +59,10 @@ class FlagRows:
 
 
 class FlagsScreen(ModalScreen[FlagChoice | None]):
-    """Answers the flag that is to be gone to or to be changed, or nothing."""
+    """Answers the flag that is to be gone to or to be changed, or nothing.
+
+    Without `kept` the flags can only be looked at.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,Y", "dismiss", "close"),
@@ -68,9 +73,9 @@ class FlagsScreen(ModalScreen[FlagChoice | None]):
         Binding("d,delete", "drop", "take it away"),
     ]
 
-    def __init__(self, flags: FlagsOnLanes, timeline: Timeline) -> None:
+    def __init__(self, flags: PlacedFlags, timeline: Timeline, kept: Flags | None) -> None:
         super().__init__()
-        self._flags, self._timeline = flags, timeline
+        self._flags, self._timeline, self._kept = flags, timeline, kept
 
     def compose(self) -> ComposeResult:
         """The list, and below it what can be done."""
@@ -88,16 +93,17 @@ class FlagsScreen(ModalScreen[FlagChoice | None]):
 
     def action_choose(self, what: Literal["go", "change"]) -> None:
         """Answer the flag at the cursor."""
-        if (flag := self._at_cursor) is not None:
+        flag = self._at_cursor
+        if flag is not None and (what == "go" or self._kept):
             self.dismiss((what, flag))
 
     def action_drop(self) -> None:
         """Take the flag at the cursor away."""
         flag = self._at_cursor
-        if flag is None:
+        if flag is None or self._kept is None:
             return
         try:
-            self._flags.flags.drop(flag.name)
+            self._kept.drop(flag.name)
         except StepscopeError as error:
             self.notify(str(error), severity="warning", markup=False)
         self._list(self.query_one(Table).cursor or 0)
@@ -105,6 +111,11 @@ class FlagsScreen(ModalScreen[FlagChoice | None]):
     @on(Table.Chosen)
     def _choose(self) -> None:
         self.action_choose("go")
+
+    def _hint(self, has_flags: bool) -> str:
+        if self._kept is None:
+            return KEYS_OF_TWO if has_flags else f"{PUT_ALONE} · esc closes"
+        return KEYS if has_flags else f"{HOW} esc closes"
 
     @property
     def _at_cursor(self) -> FlagAt | None:
@@ -116,5 +127,5 @@ class FlagsScreen(ModalScreen[FlagChoice | None]):
         table = self.query_one(Table)
         table.show(FlagRows(flags, self._timeline))
         table.point_at(min(cursor, len(flags) - 1) if flags else None)
-        said = self._flags.failed or (KEYS if flags else f"{HOW} esc closes")
+        said = self._flags.failed or self._hint(bool(flags))
         self.query_one("#flags-said", Static).update(plain(said))

@@ -26,6 +26,7 @@ OF_TWO: dict[str, Tab] = {
         Tab("overview", "what differs"),
         Tab("blame", "each request in both"),
         Tab("step", "steps of both beside each other"),
+        Tab("flags", "the flags of both", key="Y"),
     )
 }
 """The panes of two traces side by side, by name, in the order of their tabs."""

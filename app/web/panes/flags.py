@@ -16,7 +16,9 @@ from stepscope.app.present.spans.flag_words import (
     GONE,
     HOW,
     NO_FLAGS,
+    NO_FLAGS_OF_TWO,
     PLACEHOLDER,
+    PUT_ALONE,
     came_of,
     first_line,
     place_for,
@@ -44,16 +46,21 @@ Json = dict[str, Any]
 
 def flags_pane(loaded: LoadedTrace, view: View) -> Component:
     """A line for each flag: its name leads to it, and buttons change it or take it away."""
-    if failed := loaded.flags.failed:
+    if failed := loaded.placed_flags.failed:
         return html.P(plain(failed), className="controls warning")
-    flags = loaded.flags.now
+    flags = loaded.placed_flags.now
     if not flags:
-        return html.P(f"{NO_FLAGS} {HOW}", className="controls muted")
+        said = f"{NO_FLAGS} {HOW}" if loaded.is_one else f"{NO_FLAGS_OF_TWO} {PUT_ALONE}."
+        return html.P(said, className="controls muted")
     rows = zip(flags, rows_of(flags, loaded.timeline), strict=True)
-    return html.Div([_line(view, flag, cells) for flag, cells in rows], id="flag-list")
+    lines = [_line(view, flag, cells, can_change=loaded.is_one) for flag, cells in rows]
+    more = [] if loaded.is_one else [html.P(f"{PUT_ALONE}.", className="controls muted")]
+    return html.Div([*lines, *more], id="flag-list")
 
 
-def _line(view: View, flag: FlagAt, cells: tuple[str, str, str, str]) -> Component:
+def _line(
+    view: View, flag: FlagAt, cells: tuple[str, str, str, str], *, can_change: bool
+) -> Component:
     name, note, lane, time = map(plain, cells)
     shown = [
         html.Span(FLAG_GLYPH, className="flag-glyph"),
@@ -62,12 +69,13 @@ def _line(view: View, flag: FlagAt, cells: tuple[str, str, str, str]) -> Compone
         html.Span(lane, className="where"),
         html.Span(time, className="when"),
     ]
+    buttons = (
+        [_button("change", "flag-change", flag), _button("take away", "flag-drop", flag)]
+        if can_change
+        else []
+    )
     return html.Div(
-        [
-            html.A(shown, href=view.link(go=f"{GO}{flag.name}"), className="flag"),
-            _button("change", "flag-change", flag),
-            _button("take away", "flag-drop", flag),
-        ],
+        [html.A(shown, href=view.link(go=f"{GO}{flag.name}"), className="flag"), *buttons],
         className="flag-line",
     )
 
@@ -105,15 +113,15 @@ def flag_form() -> list[Component]:
 
 def flags_told(loaded: LoadedTrace, view: View, navigator: Navigator) -> Json:
     """The flags for the page's scripts, and where one is put now, or which is changed there."""
-    if not loaded.is_one:
-        return {"flags": [], "flag": None}
-    flag, kept = _place(loaded, view, navigator), loaded.flags
-    was = flag_there(navigator, flag)
-    new = "" if kept.failed else first_line(kept.flags, None)
     told = [
         [each.name, plain(each.note), each.ts_ns - loaded.origin, each.lane]
         for each in navigator.flags
     ]
+    if not loaded.is_one:
+        return {"flags": told, "flag": None}
+    flag, kept = _place(loaded, view, navigator), loaded.flags
+    was = flag_there(navigator, flag)
+    new = "" if kept.failed else first_line(kept.flags, None)
     return {
         "flags": told,
         "flag": {
@@ -153,4 +161,4 @@ def flag_typed(
             return {"said": came_of(loaded.flags.flags.typed(line, flag, was), was), "failed": ""}
     except (StepscopeError, ValueError, OverflowError) as error:
         return {"said": "", "failed": plain(str(error))}
-    return {"said": "", "failed": "a flag is of one trace: open that one alone"}
+    return {"said": "", "failed": PUT_ALONE}

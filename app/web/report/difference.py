@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.analyzers.diff.compare import Difference, diff
+from stepscope.app.paired.summary_deltas import summary_deltas
 from stepscope.app.present.diff_knew import knowledge
 from stepscope.app.present.diff_text import divergence_lines, outcome_lines, verdict_lines
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.report.markup import tag, text
+from stepscope.app.web.report.markup import markup, tag, text
 
 Pair = tuple[LoadedTrace, LoadedTrace]
 
@@ -38,8 +39,11 @@ class Compared:
         return [*lines, "", *outcome_lines(self.found, (a.result, b.result))]
 
     def markup(self) -> str:
-        """What is told of it, as it is printed."""
-        return tag("pre", "\n".join(text(line) for line in self.lines()), "diff")
+        """What is told of it, as it is printed, and the summaries of both against each other."""
+        told = tag("pre", "\n".join(text(line) for line in self.lines()), "diff")
+        a, b = self.both
+        deltas = summary_deltas((a.trace, b.trace), (a.blamed, b.blamed), a.slo)
+        return told + markup(deltas)
 
     def step_range(self, loaded: LoadedTrace) -> tuple[int, int] | None:
         """From when to when the first step that differs ran in one of the two."""

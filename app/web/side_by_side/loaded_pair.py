@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from stepscope.app.paired.alignments import Alignment
+from stepscope.app.paired.flags_of_both import FlagsOfBoth
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.paired.pair import Pair
 from stepscope.app.paired.selected import told
@@ -18,7 +19,7 @@ from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title
 from stepscope.app.present.tab import Tab
 from stepscope.app.timeline import LoadOverTime, Timeline
 from stepscope.app.timeline.area.selection import Selection
-from stepscope.app.timeline.keymap import KEYMAP, PAIRED, Key
+from stepscope.app.timeline.keymap import FLAGS, KEYMAP, PAIRED, Key
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web import panes
@@ -33,7 +34,7 @@ class LoadedPair(LoadedTrace):
         self.pair, self.alignment = pair, alignment
         a = pair.sides[0]
         found = pair.findings(alignment)
-        super().__init__(a.trace, replace(pair.results[0], findings=found))
+        super().__init__(a.trace, replace(pair.results[0], findings=found), pair.slo)
         self.timeline: Timeline = pair.timeline(alignment)
         self.origin, last = self.timeline.bounds
         self.length = last - self.origin
@@ -74,8 +75,13 @@ class LoadedPair(LoadedTrace):
 
     @property
     def keys(self) -> Sequence[Key]:
-        """Those of the timeline, and of two."""
-        return (*KEYMAP, *PAIRED)
+        """Those of the timeline, of two, and from flag to flag."""
+        return (*KEYMAP, *PAIRED, *(key for key in FLAGS if key.action in MOVES))
+
+    @cached_property
+    def placed_flags(self) -> FlagsOfBoth:
+        """Those of both."""
+        return self.pair.flags(self.alignment)
 
     @property
     def moves(self) -> Mapping[str, Callable[[Navigator], object]]:

@@ -15,6 +15,7 @@ from stepscope.app.present.blocks import AtRequest, AtSpan, Block, Table, Target
 from stepscope.app.printable import plain
 from stepscope.app.web.components import components
 from stepscope.app.web.panes.findings import findings_pane
+from stepscope.app.web.panes.flags import flags_pane
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
 from stepscope.app.web.side_by_side.pair_source import EXCHANGED
 from stepscope.app.web.view import View
@@ -31,6 +32,8 @@ def pair_pane(loaded: LoadedPair, view: View) -> Component:
         return _tables(_going(loaded, each) for each in deltas.requests(loaded.pair))
     if view.tab == "step":
         return _tables(deltas.steps(loaded.pair, view.step))
+    if view.tab == "flags":
+        return flags_pane(loaded, view)
     rules = components([deltas.by_rule(loaded.pair)])
     return html.Div([html.Div(rules, className="summary deltas"), findings_pane(loaded, view)])
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stepscope.app.paired import deltas
+from stepscope.app.paired.delta_rows import row
 from stepscope.app.paired.pair import Pair
 from stepscope.app.present.blocks import Block, Table
 from stepscope.app.present.diff_text import amount
@@ -41,7 +42,7 @@ def holds(both: Pair) -> None:
         if (a, b) == (None, None):
             assert name not in told
         else:
-            assert told[name] == deltas.row(name, a, b)
+            assert told[name] == row(name, a, b)
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -85,8 +86,8 @@ def test_tokens_and_times_of_random_steps_are_those_of_sql(name: str) -> None:
             for each in both.traces
         ]
         takes = [asked(each, sql.format("dur_ns")) for each in both.traces]
-        assert told[:3] == deltas.row("tokens", *tokens)
-        assert told[3:6] == deltas.row("_ns", *takes)
+        assert told[:3] == row("tokens", *tokens)
+        assert told[3:6] == row("_ns", *takes)
 
 
 LATENCY = (
@@ -100,15 +101,15 @@ def test_latencies_of_requests_are_those_of_sql() -> None:
     told = table(list(deltas.requests(both)), "request")
     for request in Random(2).sample(sorted(told), 6):
         latencies = (asked(each, LATENCY.format(request)) for each in both.traces)
-        assert told[request][:3] == deltas.row("_ns", *latencies)
+        assert told[request][:3] == row("_ns", *latencies)
 
 
 def test_what_one_trace_does_not_tell_has_no_delta() -> None:
     told = table(list(deltas.overview(pair("a profile and a run"))), "outcome")
 
     assert told["requests"] == ("-", "40", "not recorded")
-    assert deltas.row("_ns", 0, 5) == ("0 ns", "5 ns", "+5 ns")
-    assert deltas.row("_ns", None, 0) == ("-", "0 ns", "not recorded")
+    assert row("_ns", 0, 5) == ("0 ns", "5 ns", "+5 ns")
+    assert row("_ns", None, 0) == ("-", "0 ns", "not recorded")
 
 
 def test_a_request_and_a_step_without_a_partner_say_so() -> None:

@@ -66,7 +66,7 @@ async def test_a_flag_is_put_at_the_span_and_is_drawn_on_the_ruler_and_the_map()
 
 async def test_flags_are_walked_listed_changed_and_taken_away() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        flags = app_of(pilot).flags_here()
+        flags = app_of(pilot).own_flags()
         assert flags is not None
         flags.flags.put("early", Flag(STEP_NS + 7, "one"))
         flags.flags.put("late", Flag(5 * STEP_NS + 7, "two"))

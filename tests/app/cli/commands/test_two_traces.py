@@ -20,12 +20,13 @@ def test_a_third_trace_is_refused_in_a_line(stepscope: Command, front: str) -> N
     assert "one trace is looked at, or two side by side" in run.err
 
 
-@pytest.mark.parametrize("front", ["tui", "web"])
-def test_what_is_of_one_trace_is_refused_of_two(stepscope: Command, front: str) -> None:
-    run = stepscope(front, SAMPLE, SAMPLE, "--slo", "ttft=1s")
+def test_an_slo_of_two_that_cannot_be_read_is_told_before_they_are_opened(
+    stepscope: Command,
+) -> None:
+    run = stepscope("web", SAMPLE, SAMPLE, "--slo", "ttft=soon")
 
     assert run.code == 2
-    assert "--slo is of one trace" in run.err
+    assert "'soon' is no time above 0 with its unit" in run.err
 
 
 def test_a_pane_that_two_do_not_have_is_refused(stepscope: Command) -> None:

@@ -5,21 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.pilot import Pilot
 
+from stepscope.app.kept.flags import Flag, Flags
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.tui.both_app import BothApp
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.paired_pages.both_stage import before_and_after, both_of, compared, words
-from tests.app.tui.stage import NARROW, WIDE, press, screen_text
+from tests.app.tui.stage import NARROW, WIDE, press, screen_lines, screen_text
 from tests.app.tui.test_odd_traces import hostile_trace
+
+
+def notices(pilot: Pilot[None]) -> list[str]:
+    return [str(each.message) for each in pilot.app._notifications]
 
 
 async def test_compare_before_and_after(sample_traces: Path) -> None:
     async with compared(before_and_after(sample_traces), WIDE) as pilot:
         told = words(pilot)
         assert stories.COMPARED_AT in told
-        for each in (*stories.COMPARED_TOTALS, *stories.COMPARED_RULES):
+        for each in (*stories.COMPARED_TOTALS, *stories.COMPARED_RULES, *stories.COMPARED_SUMMED):
             assert each in told
 
         await press(pilot, "D")
@@ -78,9 +84,7 @@ async def test_the_other_of_a_lane_is_told_beside_what_is_selected(sample_traces
 async def test_what_is_of_one_trace_alone_says_so(sample_traces: Path, key: str) -> None:
     async with compared(before_and_after(sample_traces), WIDE) as pilot:
         await press(pilot, key)
-        assert "open that one alone" in " ".join(
-            str(each.message) for each in pilot.app._notifications
-        )
+        assert "open that one alone" in " ".join(notices(pilot))
 
 
 async def test_hostile_names_are_harmless_in_both() -> None:
@@ -89,3 +93,29 @@ async def test_hostile_names_are_harmless_in_both() -> None:
         for key in ("2", "D", "j", "l", "n", "t", "X", "3", "4", "5", "1"):
             await press(pilot, key)
             assert "\x1b" not in screen_text(pilot)
+
+
+async def test_flags_of_either_stand_on_its_own_ruler_and_are_gone_to(
+    sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
+    for name, flag, at_ns in (
+        (stories.BEFORE, "ours", 9_000_000_000), (stories.AFTER, "theirs", 5_000_000_000),
+    ):  # fmt: skip
+        trace = Trace.open(sample_traces / name)
+        Flags(trace.path).add(flag, Flag((trace.start_ns() or 0) + at_ns, "look here"))
+    async with compared(before_and_after(sample_traces), WIDE) as pilot:
+        await press(pilot, "2", "t")
+        lines = screen_lines(pilot)
+        rulers = [next(line for line in lines if f"time {side} " in line) for side in "AB"]
+        assert "⚑A:ours" in rulers[0]
+        assert "⚑B:theirs" in rulers[1]
+        assert "⚑B:theirs" not in rulers[0]
+
+        await press(pilot, "u")
+        assert "look here" in screen_text(pilot)
+        await press(pilot, "Y")
+        assert "@A:ours" in screen_text(pilot)
+        await press(pilot, "d", "escape", "y")
+        assert any("one of the two is open alone" in said for said in notices(pilot))
+        assert len(Flags(Trace.open(sample_traces / stories.BEFORE).path).all) == 1

@@ -23,7 +23,7 @@ def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 async def test_a_trace_is_opened_by_its_path_and_is_looked_at_anew() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         app = app_of(pilot)
-        flags = app.flags_here()
+        flags = app.own_flags()
         assert flags is not None
         flags.flags.put("own", Flag(5))
         await press(pilot, "2", "O")

@@ -83,6 +83,10 @@ def test_a_report_of_two_traces_says_where_they_diverge() -> None:
     assert 'id="A-STV001.1"' in made
     assert "Findings in B" in made
     assert "where they diverge</button>" in made
+    latency = re.search(r"<td[^>]*>TTFT p50</td>(?:<td[^>]*>([^<]*)</td>){1}", made)
+    assert latency
+    assert latency[1] == "1.63 s"
+    assert re.search(r"<td[^>]*>decode: number</td>.*?>74<.*?>198<.*?>\+124<", made)
 
 
 def test_two_traces_that_are_the_same_have_no_divergence_to_go_to() -> None:

@@ -30,7 +30,12 @@ def test_compare_before_and_after(visit_both: OpenBoth, sample_traces: Path) -> 
     opened = before_and_after(visit_both, sample_traces)
     page = opened.go("?tab=overview")
     relation = page.locator("#relation")
-    for each in (stories.COMPARED_AT, *stories.COMPARED_TOTALS, *stories.COMPARED_RULES):
+    for each in (
+        stories.COMPARED_AT,
+        *stories.COMPARED_TOTALS,
+        *stories.COMPARED_RULES,
+        *stories.COMPARED_SUMMED,
+    ):
         assert each in told(opened)
 
     press(opened, "D")
