@@ -14,14 +14,14 @@ from stepscope.app.timeline.area.which_lanes import area_lanes
 from stepscope.app.timeline.composition import Composition
 from stepscope.app.timeline.find import Hit
 from stepscope.app.timeline.flags.flag_at import FlagAt
-from stepscope.app.timeline.lane_rows import Row, arranged, keys_over
-from stepscope.app.timeline.model import Timeline
+from stepscope.app.timeline.lane_rows import keys_over
 from stepscope.app.timeline.picture import SpanView
+from stepscope.app.timeline.shown_rows import ShownRows
 from stepscope.app.timeline.viewport import Viewport
 
 
 @dataclass(slots=True)
-class Navigator:
+class Navigator(ShownRows):
     """A range, a cursor (a time in a lane), what is selected there, marks, pins, what is collapsed.
 
     A jump to something that was named (a finding, a hit) frames it; a walk to what is next to the
@@ -34,7 +34,6 @@ class Navigator:
     are what a user put somewhere, by time.
     """
 
-    timeline: Timeline
     findings: Sequence[Finding] | None = None
     without_findings: str = "The rules are running …"
     composition: Composition | None = None
@@ -47,14 +46,10 @@ class Navigator:
     marked_lanes: tuple[int, ...] = ()
     pick: Pick | None = None
     shows_path: bool = False
-    pins: list[int] = field(default_factory=list)
-    collapsed: set[str] = field(default_factory=set)
-    hidden: set[int] = field(default_factory=set)
     is_placed: bool = False
     hits_ns: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     flags: tuple[FlagAt, ...] = ()
     viewport: Viewport = field(init=False)
-    _rows: list[Row] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.viewport = Viewport(*self.timeline.bounds)
@@ -116,21 +111,6 @@ class Navigator:
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def rows(self) -> list[Row]:
-        """The rows that are shown: the same list until other lanes are pinned or collapsed."""
-        if self._rows is None:
-            lanes = self.timeline.lanes
-            self._rows = arranged(self.timeline.outline, lanes, self.pins, self.collapsed)
-        return self._rows
-
-    def row_of(self, lane: int | None) -> int | None:
-        """The row that shows a lane, a pinned one first."""
-        return next(
-            (y for y, row in enumerate(self.rows) if any(each.id == lane for each in row.lanes)),
-            None,
-        )
-
     def move_lane(self, by: int) -> None:
         """Select the next lane below (1) or above (-1), and what it shows at the cursor."""
         shown = [row.lanes for row in self.rows if row.lanes and not row.is_pinned]
@@ -140,11 +120,6 @@ class Navigator:
             )
             place = min(max(next(places, -1) + by, 0), len(shown) - 1)
             self.select(shown[place][0].id, self.cursor_ns)
-
-    def toggle_collapsed(self, key: str) -> None:
-        """Collapse a section or a group, or expand it."""
-        self.collapsed ^= {key}
-        self._rows = None
 
     def collapse_section(self) -> None:
         """Collapse or expand the section of the cursor's lane."""
@@ -165,17 +140,6 @@ class Navigator:
         else:
             self.pins.append(self.lane)
         self._rows = None
-
-    def toggle_state(self, state: int) -> None:
-        """Hide the spans of a state, or show them again."""
-        self.hidden ^= {state}
-
-    def expand_to(self, lane: int) -> None:
-        """Expand what hides a lane."""
-        hiding = self.collapsed.intersection(keys_over(self.timeline.lanes[lane]))
-        if hiding:
-            self.collapsed -= hiding
-            self._rows = None
 
     # ── selection ────────────────────────────────────────────────────────────────────────────
 

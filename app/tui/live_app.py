@@ -48,7 +48,7 @@ class LiveApp(App[None]):
     @on(LiveStrip.Renewed)
     def _take_look(self, event: LiveStrip.Renewed) -> None:
         """Show what is new where one looks, or at the end, where the newest is followed."""
-        if self.follower is None:
+        if self.follower is None or event.follower is not self.follower:
             return
         look, models, before = event.look, event.models, self.opened
         findings = None if look.result is None else look.result.findings

@@ -32,17 +32,17 @@ class OpeningApp(FlaggingApp):
     def _take_another(self, event: Opening.Another) -> None:
         top = self.query_one(TopBar)
         top.progress = ""
-        if isinstance(event.read, StepscopeError):
-            self.notify(str(event.read), severity="warning", markup=False)
+        if isinstance(event.begun, StepscopeError):
+            self.notify(str(event.begun), severity="warning", markup=False)
             return
         recent.opened(event.path)
-        opening = self.query_one(Opening)
-        opening.trace = self.trace = event.read
-        self.follower = self.result = top.result = None
-        self.strip.look_at(event.read.path)
+        self.query_one(Opening).trace = self.trace = event.begun.trace
+        self.follower = event.begun.follower
+        self.result = top.result = None
+        self.strip.look_at(event.path, self.follower)
         self.opened = None
         self.forget_flags()
         self.first_page = self.page
         self.query_one(ContentSwitcher).current = "opening"
         self.name_trace()
-        opening.read()
+        self.begin_to_read()

@@ -10,13 +10,14 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.live.carried_over import carried
 from stepscope.app.live.follower import Follower
+from stepscope.app.live.opener import Opener
 from stepscope.app.present.tab import Tab
 from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
 from stepscope.app.tui.live_app import LiveApp
-from stepscope.app.tui.pages.loading import Opening, Reopen, opened_from
+from stepscope.app.tui.pages.loading import PLAIN, Opening
 from stepscope.app.tui.pages.page import Opened, Page, page_of
 from stepscope.app.tui.pages.timeline import WIDE
 from stepscope.app.tui.widgets.footer import Footer
@@ -34,7 +35,7 @@ class Shell(LiveApp):
 
     `page` is the one that is open first, by its name: the first of them by default. Latencies are
     held against the `slo`. A `follower` follows a recording that is in progress; what lies on the
-    disk is read anew by `reopen`.
+    disk is read anew, and other traces are opened, by the `opener`.
     """
 
     TITLE = "stepscope"
@@ -52,11 +53,11 @@ class Shell(LiveApp):
         slo: Slo | None = None,
         *,
         follower: Follower | None = None,
-        reopen: Reopen = opened_from,
+        opener: Opener = PLAIN,
     ) -> None:
         super().__init__()
         self.follower = follower
-        self._reopen = reopen
+        self._opener = opener
         self.slo = slo
         self.trace = trace
         self.result = result
@@ -79,7 +80,7 @@ class Shell(LiveApp):
         yield Tabs(self.tabs, id="tabs")
         yield LiveStrip(self.trace.path, self.follower, id="live")
         with ContentSwitcher(id="pages", initial="opening"):
-            yield Opening(self.trace, self._reopen, id="opening")
+            yield Opening(self.trace, self._opener, id="opening")
             for tab in self.tabs:
                 yield page_of(tab)
         too_small = f"stepscope needs a terminal of {LEAST_WIDTH} x {LEAST_HEIGHT} at least"

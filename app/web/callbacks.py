@@ -15,7 +15,7 @@ from stepscope.app.printable import plain
 from stepscope.app.queries.query_words import query_completions
 from stepscope.app.timeline import Hit
 from stepscope.app.units import count, moment
-from stepscope.app.web import figures, layout, shades, wire
+from stepscope.app.web import figures, shades, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
 from stepscope.app.web.panes.details import about
@@ -26,6 +26,8 @@ from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
 from stepscope.app.web.side_by_side.pair_panes import pair_pane, relation
+from stepscope.app.web.skeleton.layout import marks, num_findings
+from stepscope.app.web.skeleton.top_bar import legend
 from stepscope.app.web.source import Source
 from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError
@@ -222,9 +224,9 @@ def _answer_news(app: Dash, source: Source) -> None:
         is_alike = loaded.timeline.kinds == before.timeline.kinds
         return (
             wire.model(loaded),
-            no_update if is_alike else layout.legend(loaded),
-            layout.marks(loaded),
-            layout.num_findings(loaded),
+            no_update if is_alike else legend(loaded),
+            marks(loaded),
+            num_findings(loaded),
         )
 
 

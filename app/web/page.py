@@ -11,9 +11,9 @@ from dash import Dash
 from stepscope.app.light import surfaces
 from stepscope.app.palette import DECODE, PREFILL, STATES
 from stepscope.app.web.callbacks import answer
-from stepscope.app.web.layout import layout
 from stepscope.app.web.refusals import refuse
 from stepscope.app.web.shades import declared
+from stepscope.app.web.skeleton.layout import layout
 from stepscope.app.web.source import Source
 
 if TYPE_CHECKING:

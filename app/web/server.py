@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from stepscope.analyzers.check.run import CheckResult
     from stepscope.analyzers.summary.slo import Slo
     from stepscope.app.live.follower import Follower
+    from stepscope.app.live.opener import Opener
     from stepscope.app.web.source import Source
-    from stepscope.app.web.start.openings import Opens
     from stepscope.ingest.trace import Trace
 
 
@@ -102,14 +102,14 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     browse: bool = False,
     slo: Slo | None = None,
     follower: Follower | None = None,
-    opens: Opens | None = None,
+    opener: Opener | None = None,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
     `view` is the query of the address that is printed, such as `?tab=blame`. Where other machines
     reach `host` the address holds a token, without which nobody is answered. With `browse` the
-    user's browser is asked to open it. With `opens`, which opens a trace and tells how far it is,
-    others can be opened as well where only this machine reaches the page.
+    user's browser is asked to open it. With an `opener` others can be opened as well,
+    held against the same `slo`, where only this machine reaches the page.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - few ask
@@ -117,15 +117,15 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     is_local = is_loopback(host)
     app = create_app(
         trace, result, slo, follower=follower, is_local=is_local,
-        reopen=(lambda path: opens(path, None)) if opens else None,
-        opens_others=is_local and opens is not None,
+        reopen=(lambda path: opener.read(path, None)) if opener else None,
+        opens_others=is_local and opener is not None,
     )  # fmt: skip
-    serve_app(app, host, port, view, browse=browse, opens=opens)
+    serve_app(app, host, port, view, browse=browse, slo=slo, opener=opener)
 
 
 def serve_app(
     app: dash.Dash | None, host: str = "127.0.0.1", port: int = 8050, view: str = "", *,
-    browse: bool = False, opens: Opens | None = None,
+    browse: bool = False, slo: Slo | None = None, opener: Opener | None = None,
 ) -> None:  # fmt: skip
     """The same of an application that is there, or of the page alone from which traces are opened.
 
@@ -146,10 +146,10 @@ def serve_app(
         served: Any = app.server if app else None
         if app:
             guard(app.server, access)
-        if opens and is_loopback(host):
+        if opener and is_loopback(host):
             from stepscope.app.web.start.trace_desk import Desk  # noqa: PLC0415 - the same
 
-            served = ended.enter_context(closing(Desk(served, access, opens)))
+            served = ended.enter_context(closing(Desk(served, access, opener, slo)))
         assert served is not None
         if access.token is not None:
             click.echo(

@@ -55,13 +55,15 @@ def open(traces: tuple[Path, ...], front: str | None, open_trace: OpenTrace) -> 
         look_in_terminal(path, None, None, open_trace)
         return
     from stepscope.analyzers.check.run import check
+    from stepscope.app.live.opener import Opener
     from stepscope.app.web.server import serve
 
+    opener = Opener(open_trace)
     with progress() as report:
-        read = open_trace(path, report)
+        begun = opener.begin(path, report)
         opened(path)
-        result = check(read, progress=report)
-    serve(read, result, browse=True, opens=open_trace)
+        result = check(begun.trace, progress=report) if begun.follower is None else None
+    serve(begun.trace, result, browse=True, follower=begun.follower, opener=opener)
 
 
 def _open_both(paths: tuple[Path, Path], front: str, open_trace: OpenTrace) -> None:

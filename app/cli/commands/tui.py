@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from stepscope.app.cli.following import followed_in, follows
+from stepscope.app.cli.following import follows
 from stepscope.app.cli.given import holds_slo, two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
@@ -84,16 +84,16 @@ def look_in_terminal(
     from stepscope.analyzers.check.registry import usable_rules
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
+    from stepscope.app.live.opener import Opener
     from stepscope.app.tui.app import StepscopeApp
     from stepscope.app.tui.hang_up import end_with_terminal
 
     asked = slo_of(slo) if slo is not None else None
     usable_rules()  # what cannot be used is told before the screen is taken
-    followed = followed_in(trace) if follow else None
+    opener = Opener(open_trace, follow)
     with progress() as report:
-        opened = open_trace(trace, report) if followed is None else followed.first
+        begun = opener.begin(trace, report)
     recent.opened(trace)
     end_with_terminal(sys.stdin.fileno())
-    first = page or (pages.PAGES[0].name if followed is None else "timeline")
-    follower = None if followed is None else followed.follower
-    StepscopeApp(opened, None, first, asked, follower=follower, reopen=open_trace).run()
+    first = page or (pages.PAGES[0].name if begun.follower is None else "timeline")
+    StepscopeApp(begun.trace, None, first, asked, follower=begun.follower, opener=opener).run()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from stepscope.app.cli.following import followed_in, follows
+from stepscope.app.cli.following import follows
 from stepscope.app.cli.given import holds_slo, two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
@@ -55,49 +55,52 @@ def web(
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
     """
     if not traces:
-        open_from_page(host, port, slo, open_trace)
+        open_from_page(host, port, slo, open_trace, follow=follow)
         return
     if len(traces) > 1:
-        look_at_both(two_of(traces), host, port, tab, open_trace, slo=slo)
+        look_at_both(two_of(traces), host, port, tab, open_trace, slo=slo, follow=follow)
         return
     (trace,) = traces
     from stepscope.analyzers.check.run import check
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
+    from stepscope.app.live.opener import Opener
     from stepscope.app.web.server import serve
 
     asked = slo_of(slo) if slo is not None else None
-    followed = followed_in(trace) if follow else None
+    opener = Opener(open_trace, follow)
     with progress() as report:
-        opened = open_trace(trace, report) if followed is None else followed.first
+        begun = opener.begin(trace, report)
         recent.opened(trace)
-        result = check(opened, progress=report) if followed is None else None
+        result = check(begun.trace, progress=report) if begun.follower is None else None
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
-    follower = None if followed is None else followed.follower
     serve(
-        opened, result, host, port, view, slo=asked, follower=follower, opens=open_trace
+        begun.trace, result, host, port, view, slo=asked, follower=begun.follower, opener=opener
     )  # fmt: skip
 
 
 def open_from_page(
-    host: str, port: int, slo: str | None, open_trace: OpenTrace, *, browse: bool = False
-) -> None:
+    host: str, port: int, slo: str | None, open_trace: OpenTrace, *, follow: bool = True,
+    browse: bool = False,
+) -> None:  # fmt: skip
     """Serve the page from which traces are opened."""
+    from stepscope.analyzers.summary.slo import slo_of
+    from stepscope.app.live.opener import Opener
     from stepscope.app.web.server import needs_web, serve_app
 
-    if slo is not None:
-        raise click.UsageError("--slo is of a trace: name one.")
+    asked = slo_of(slo) if slo is not None else None
     needs_web()
-    serve_app(None, host, port, browse=browse, opens=open_trace)
+    serve_app(None, host, port, browse=browse, slo=asked, opener=Opener(open_trace, follow))
 
 
 def look_at_both(
     traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace, *,
-    slo: str | None = None, browse: bool = False,
+    slo: str | None = None, follow: bool = True, browse: bool = False,
 ) -> None:  # fmt: skip
     """Serve two traces side by side; ConfigError for a pane that two do not have."""
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
+    from stepscope.app.live.opener import Opener
     from stepscope.app.web.safety.hosts import is_loopback
     from stepscope.app.web.server import create_both_app, serve_app
 
@@ -112,4 +115,4 @@ def look_at_both(
         report("comparing", 0, None)
         app = create_both_app((a, b), asked, opens_others=is_loopback(host))
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
-    serve_app(app, host, port, view, browse=browse, opens=open_trace)
+    serve_app(app, host, port, view, browse=browse, slo=asked, opener=Opener(open_trace, follow))

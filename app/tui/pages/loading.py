@@ -13,20 +13,14 @@ from textual.widgets import Static
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.debug import Session
+from stepscope.app.live.opener import Begun, Opener
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.tui.pages.overview_words import About, about
 from stepscope.app.widths import fit
 from stepscope.ingest.errors import StepscopeError
-from stepscope.ingest.progress import Progress
 from stepscope.ingest.trace import Trace
 
-Reopen = Callable[[Path, Progress | None], Trace]
-"""Opens what lies at a path, as the options of the command line say, and tells how far it is."""
-
-
-def opened_from(path: Path, told: Progress | None = None) -> Trace:
-    """Open what lies at a path, without any options."""
-    return Trace.open(path, progress=told)
+PLAIN = Opener()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class Opening(Static):
         """Another trace was opened, or why it cannot be."""
 
         path: Path
-        read: Trace | StepscopeError
+        begun: Begun | StepscopeError
 
     @dataclass
     class Failed(Message):
@@ -85,11 +79,9 @@ class Opening(Static):
         work: str
         error: StepscopeError
 
-    def __init__(
-        self, trace: Trace, reopen: Reopen = opened_from, *, id: str | None = None
-    ) -> None:
+    def __init__(self, trace: Trace, opener: Opener = PLAIN, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
-        self.trace, self.reopen = trace, reopen
+        self.trace, self.opener = trace, opener
 
     @work(thread=True)
     def reread(self, trace: Trace) -> None:
@@ -97,7 +89,7 @@ class Opening(Static):
         try:
             if trace.path is None:
                 raise StepscopeError("it was not opened from a file", where=trace.name)
-            self.trace = self.reopen(trace.path, self._report_read)
+            self.trace = self.opener.read(trace.path, self._report_read)
             self.post_message(self.Reread(self.trace))
         except StepscopeError as error:
             self.post_message(self.Reread(error))
@@ -106,7 +98,7 @@ class Opening(Static):
     def open_another(self, path: Path) -> None:
         """Open another trace, and tell how far it is."""
         try:
-            self.post_message(self.Another(path, self.reopen(path, self._report_read)))
+            self.post_message(self.Another(path, self.opener.begin(path, self._report_read)))
         except StepscopeError as error:
             self.post_message(self.Another(path, error))
         except Exception as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from textual import work
 from textual.message import Message
 from textual.reactive import reactive
+from textual.timer import Timer
 
 from stepscope.app.live.carried_over import timeline_since
 from stepscope.app.live.follower import Follower, Look, Status
@@ -43,6 +44,7 @@ class LiveStrip(Bar):
     class Renewed(Message):
         """More was recorded, or found: what is to be shown."""
 
+        follower: Follower
         look: Look
         models: Models
 
@@ -60,16 +62,22 @@ class LiveStrip(Bar):
         self.came: Sequence[Came] = ()
         self._follower = follower
         self._on_disk = OnDisk(path) if path else None
-        self._shown = -1
+        self._shown: tuple[Follower, int] | None = None
+        self._timer: Timer | None = None
         self.is_asking = False
 
     def on_mount(self) -> None:
         """Begin to ask."""
         self._appear()
-        if self._follower:
-            self.set_interval(ASK_EVERY_S, self.ask)
-        elif self._on_disk:
-            self.set_interval(LOOK_AT_DISK_EVERY_S, self.ask)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """Ask from now on as often as what is looked at may change."""
+        if self._timer:
+            self._timer.stop()
+        every_s = ASK_EVERY_S if self._follower else LOOK_AT_DISK_EVERY_S
+        has_news = self._follower or self._on_disk
+        self._timer = self.set_interval(every_s, self.ask) if has_news else None
 
     def ask(self) -> None:
         """Ask what is new, unless that is being asked, or nobody wants to know."""
@@ -85,13 +93,13 @@ class LiveStrip(Bar):
             self._on_disk = OnDisk(self._on_disk.path)
         self._appear()
 
-    def look_at(self, path: Path | None) -> None:
-        """Look at another file from now on."""
-        is_timed = self._on_disk is not None or self._follower is not None
-        self._on_disk = OnDisk(path) if path else None
+    def look_at(self, path: Path, follower: Follower | None) -> None:
+        """Look at what lies elsewhere from now on, or follow it."""
+        self._on_disk = OnDisk(path)
         self.forget()
-        if self._on_disk and not is_timed:
-            self.set_interval(LOOK_AT_DISK_EVERY_S, self.ask)
+        self._follower, self.came, self.following = follower, (), Following.NEWEST
+        self._appear()
+        self._ask_again()
 
     def left(self) -> Sequence[Piece]:
         """What goes on, what matters most first."""
@@ -124,11 +132,12 @@ class LiveStrip(Bar):
                 later := begun_since(follower.path)
             ):
                 said = begun(later, "tui")
-            if status.revision != self._shown:
+            if (follower, status.revision) != self._shown:
                 look = follower.look()
-                self._shown = look.status.revision
-                self.post_message(self.Renewed(look, _models_of(look)))
-            self.post_message(self.Told(status, said))
+                self._shown = follower, look.status.revision
+                self.post_message(self.Renewed(follower, look, _models_of(look)))
+            if follower is self._follower:
+                self.post_message(self.Told(status, said))
         except OSError as error:
             self.post_message(self.Told(self.status, f"cannot be read: {error.strerror or error}"))
         finally:

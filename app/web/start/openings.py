@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.analyzers.check.run import check
+from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.kept import recent
+from stepscope.app.live.opener import Opener
 from stepscope.app.printable import plain
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.page import build
-from stepscope.app.web.source import Source
+from stepscope.app.web.source import Source, followed
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
     from flask import Flask
 
-Opens = Callable[[Path, Progress | None], Trace]
-"""Opens what lies at a path, and tells how far it is."""
 MOST_OPEN = 8
 """Traces that are open at a time; for one more, that which was asked for longest ago is closed."""
 MOST_OPENING = 4
@@ -50,8 +49,10 @@ class Opening:
 class Openings:
     """What was opened here, by number; `ready` is given the server of each page before it is."""
 
-    def __init__(self, opens: Opens, prefix: str, ready: Callable[[Flask], None]) -> None:
-        self._opens, self._prefix, self._ready = opens, prefix, ready
+    def __init__(
+        self, opener: Opener, slo: Slo | None, prefix: str, ready: Callable[[Flask], None]
+    ) -> None:
+        self._opener, self._slo, self._prefix, self._ready = opener, slo, prefix, ready
         self._all: OrderedDict[int, Opening] = OrderedDict()
         self._last = 0
         self._lock = threading.Lock()
@@ -87,9 +88,7 @@ class Openings:
             opening.what, opening.done, opening.total = plain(what), done, total
 
         try:
-            trace = self._opens(opening.path, told)
-            loaded = LoadedTrace(trace, check(trace, progress=told))
-            source = Source(loaded, reopen=lambda path: self._opens(path, told), opens_others=True)
+            source = self._source(opening.path, told)
             server = build(source, f"{self._prefix}{number}/").server
             self._ready(server)
             if is_kept:
@@ -102,6 +101,20 @@ class Openings:
             # Nobody reads a traceback in the server's log; the page says what happened.
             told_of_it = f"cannot open the trace: {type(error).__name__}: {error}"
             opening.failed = plain(f"{told_of_it}; report this as a bug")
+
+    def _source(self, path: Path, told: Progress) -> Source:
+        """What the page looks at: a recording that goes on is followed, as by the command line."""
+        begun = self._opener.begin(path, told)
+        if begun.follower is None:
+            found = check(begun.trace, progress=told)
+            loaded = LoadedTrace(begun.trace, found, self._slo)
+        else:
+            told("checking what was recorded by now", 0, None)
+            loaded = followed(begun.follower, self._slo)
+        return Source(
+            loaded, begun.follower, lambda each: self._opener.read(each, told), self._slo,
+            opens_others=True,
+        )  # fmt: skip
 
     def _close_oldest(self) -> None:
         with self._lock:

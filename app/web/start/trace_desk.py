@@ -13,12 +13,14 @@ from typing import Any
 
 from flask import Flask, Response, abort, jsonify, redirect, request, send_from_directory
 
+from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.kept import recent
+from stepscope.app.live.opener import Opener
 from stepscope.app.printable import plain
 from stepscope.app.web.safety.access import Access, guard
 from stepscope.app.web.shades import declared
 from stepscope.app.web.start.dropped import Dropped
-from stepscope.app.web.start.openings import Openings, Opens
+from stepscope.app.web.start.openings import Openings
 from stepscope.app.web.start.recent_page import recent_page
 from stepscope.ingest.errors import ConfigError, StepscopeError
 
@@ -32,14 +34,18 @@ LONGEST = 4_096
 
 
 class Desk:
-    """A WSGI application; `first` is the page of the trace that was named, where one was."""
+    """A WSGI application; `first` is the page of the trace that was named, where one was.
+
+    Whatever is opened is held against the `slo`.
+    """
 
     def __init__(
-        self, first: Flask | None, access: Access, opens: Opens, dropped: Dropped | None = None
-    ) -> None:
+        self, first: Flask | None, access: Access, opener: Opener, slo: Slo | None = None,
+        dropped: Dropped | None = None,
+    ) -> None:  # fmt: skip
         self._first = first
         self._dropped = dropped or Dropped()
-        self._openings = Openings(opens, PREFIX, lambda server: guard(server, access))
+        self._openings = Openings(opener, slo, PREFIX, lambda server: guard(server, access))
         self._own = self._served()
         guard(self._own, access)
 

@@ -9,15 +9,29 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from stepscope.analyzers.summary.slo import slo_of
 from stepscope.app.live.follower import Follower
+from stepscope.app.live.opener import Opener
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.both_fronts.recording_process import HOSTILE, recording
-from tests.app.tui.stage import RESULT, WIDE, app_of, screen_lines, screen_text, state_of
+from tests.app.tui.stage import (
+    RESULT,
+    WIDE,
+    app_of,
+    conflict_trace,
+    screen_lines,
+    screen_text,
+    settle,
+    state_of,
+)
+from tests.conftest import ROOT
 from tests.traces import trace_of
 
+SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
 PATIENCE_S = 60.0
 FRAME_S = 0.02
 
@@ -191,3 +205,54 @@ async def test_where_nothing_is_recorded_there_is_nothing_to_follow() -> None:
         await until(pilot, lambda: app_of(pilot).opened is not None)
         await pilot.press("F")
         await shows(pilot, "nothing is recorded here any more")
+
+
+async def test_a_recording_that_is_opened_from_within_is_followed_under_the_same_slo(
+    tmp_path: Path,
+) -> None:
+    slo = slo_of("ttft=1s")
+    app = StepscopeApp(conflict_trace(), RESULT, "timeline", slo)
+    with recording(tmp_path / "one.trace") as one, recording(tmp_path / "other.trace") as other:
+        one.steps(40)
+        other.steps(10)
+        async with app.run_test(size=WIDE) as pilot:
+            await settle(pilot)
+            await open_path(pilot, tmp_path / "one.trace")
+            await shows(pilot, stories.LIVE, stories.NEWEST, "40 of 40", "one.trace")
+            one.steps(10)
+            await shows(pilot, "50 of 50")
+            assert app.opened is not None
+            assert app.opened.slo == slo
+
+            await open_path(pilot, tmp_path / "other.trace")
+            await shows(pilot, stories.LIVE, "10 of 10", "other.trace")
+            one.steps(10)
+            other.steps(10)
+            await shows(pilot, "20 of 20", "other.trace")
+
+            await open_path(pilot, SAMPLE)
+            await shows(pilot, SAMPLE.name)
+            await settle(pilot)
+            assert app.follower is None
+            assert stories.LIVE not in strip(pilot)
+
+
+async def test_told_to_follow_nothing_it_reads_a_recording_once(tmp_path: Path) -> None:
+    app = StepscopeApp(conflict_trace(), RESULT, "timeline", opener=Opener(follows=False))
+    with recording(tmp_path / "run.trace") as engine:
+        engine.steps(40)
+        async with app.run_test(size=WIDE) as pilot:
+            await settle(pilot)
+            await open_path(pilot, tmp_path / "run.trace")
+            await until(pilot, lambda: app.trace.name == "run.trace" and app.opened is not None)
+            await settle(pilot)
+            assert app.follower is None
+            assert "of 40" in screen_text(pilot)
+
+
+async def open_path(pilot: Pilot[None], path: Path) -> None:
+    """Open what lies at a path by the key for it."""
+    await pilot.press("O")
+    await until(pilot, lambda: bool(pilot.app.screen.query(Input)))
+    pilot.app.screen.query_one(Input).value = str(path)
+    await pilot.press("enter")

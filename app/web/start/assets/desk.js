@@ -108,7 +108,9 @@ addEventListener("drop", (event) => {
   byId("desk").classList.remove("over");
   const dropped = event.dataTransfer?.files || [];
   if (isBusy() || !dropped.length) return;
-  if (dropped.length > 1) tell("one file is opened at a time: drop one", true);
+  const isFolder = event.dataTransfer?.items[0]?.webkitGetAsEntry()?.isDirectory;
+  if (isFolder) tell(`${dropped[0].name} is a folder: open it by its path`, true);
+  else if (dropped.length > 1) tell("one file is opened at a time: drop one", true);
   else drop(dropped[0]);
 });
 

@@ -14,9 +14,9 @@ from playwright.sync_api import expect
 
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.web import panes
-from stepscope.app.web.layout import layout
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.pane import pane_of
+from stepscope.app.web.skeleton.layout import layout
 from stepscope.app.web.view import View
 from tests.app.web.in_browser.hands import SMALL, Open, address, press
 from tests.app.web.small_traces import conflict_trace, loaded_of

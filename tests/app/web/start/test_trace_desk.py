@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from werkzeug.test import Client, TestResponse
 
+from stepscope.analyzers.summary.slo import slo_of
 from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.kept import recent
+from stepscope.app.live.follower import READ_EVERY_S
+from stepscope.app.live.opener import Opener
 from stepscope.app.web.safety.access import Access
 from stepscope.app.web.server import create_app
 from stepscope.app.web.start.dropped import Dropped
 from stepscope.app.web.start.openings import MOST_OPEN
 from stepscope.app.web.start.trace_desk import Desk
+from stepscope.ingest.recorder import Recorder
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.conftest import ROOT
 
@@ -30,7 +35,7 @@ HERE = {"Host": "127.0.0.1:8050"}
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
-    made = Desk(None, Access.to("127.0.0.1"), OpenTrace(), Dropped(MOST))
+    made = Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()), dropped=Dropped(MOST))
     yield Client(made)
     made.close()
 
@@ -174,7 +179,7 @@ def test_another_page_has_nothing_to_ask_here(
 def test_the_page_of_a_named_trace_stays_where_it_is_and_what_is_closed_says_so() -> None:
     trace = conflict_trace()
     first = create_app(trace, loaded_of(trace).result, opens_others=True).server
-    application = Desk(first, Access.to("127.0.0.1"), OpenTrace())
+    application = Desk(first, Access.to("127.0.0.1"), Opener(OpenTrace()))
     desk = Client(application)
 
     assert 'src="/assets/page.js"' in desk.get("/", headers=HERE).text
@@ -193,3 +198,48 @@ def test_requests_that_nobody_writes_are_answered_with_a_status(desk: Client) ->
     assert desk.get("/open/assets/../desk.py", headers=HERE).status_code == 404
     assert desk.get("/open/99/", headers=HERE).status_code == 404
     assert desk.get("/nothing", headers=HERE).status_code == 404
+
+
+def test_a_recording_in_progress_is_followed_and_held_against_the_slo_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
+    slo = slo_of("ttft=1s")
+    with (
+        closing(Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()), slo)) as made,
+        Recorder(tmp_path / "run.trace", producer="test") as rec,
+    ):
+        desk = Client(made)
+        arrive(rec, 1)
+        href = opened(desk, begin(desk, path=str(rec.path))["number"])["href"]
+        news = desk.get(f"{href}news", headers=HERE).get_json()
+        arrive(rec, 2)
+        time.sleep(READ_EVERY_S)
+        later = desk.get(f"{href}news", headers=HERE).get_json()
+
+        assert news["live"]
+        assert later["revision"] > news["revision"]
+        looked_at = [made._openings._source(each, lambda *_: None) for each in (rec.path, SAMPLE)]
+        assert [each.now.slo for each in looked_at] == [slo, slo]
+        assert looked_at[1].reload().slo == slo
+
+
+def test_told_to_follow_nothing_it_reads_a_recording_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
+    opener = Opener(OpenTrace(), follows=False)
+    with (
+        closing(Desk(None, Access.to("127.0.0.1"), opener)) as made,
+        Recorder(tmp_path / "run.trace", producer="test") as rec,
+    ):
+        desk = Client(made)
+        arrive(rec, 1)
+        href = opened(desk, begin(desk, path=str(rec.path))["number"])["href"]
+        assert desk.get(f"{href}news", headers=HERE).get_json()["live"] is False
+
+
+def arrive(rec: Recorder, number: int) -> None:
+    """Record that a request arrives and has its first token."""
+    for name, ts_ns in (("arrive", number * 1_000), ("first-token", number * 1_000 + 500)):
+        rec.lifecycle(ts_ns=ts_ns, request=f"req-{number}", event=name)

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.kept import recent
+from stepscope.app.live.opener import Opener
 from stepscope.app.web import listen
 from stepscope.app.web.safety.access import Access
 from stepscope.app.web.start.trace_desk import Desk
@@ -28,7 +29,7 @@ def desk(window: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
     recent.opened(SAMPLE)
     WRONG.clear()
-    made = Desk(None, Access.to("127.0.0.1"), OpenTrace())
+    made = Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()))
     listener = listen.bind("127.0.0.1", 0)
     serving = (listener, made, "127.0.0.1")
     threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
@@ -58,6 +59,51 @@ def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page) -> None:
 
     expect(desk.locator("#trace")).to_contain_text(PROFILE.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
+
+
+def test_a_file_that_is_dragged_onto_the_page_and_dropped_is_sent_and_opened(desk: Page) -> None:
+    """The browser's own drag and drop: it brings a file from the disk, as a file manager does."""
+    drop = desk.locator("#drop")
+    box = drop.bounding_box()
+    assert box
+    session = desk.context.new_cdp_session(desk)
+    dragged = {"items": [], "files": [str(PROFILE)], "dragOperationsMask": 1}
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def drag(kind: str) -> None:
+        session.send("Input.dispatchDragEvent", {"type": kind, "x": x, "y": y, "data": dragged})
+
+    drag("dragEnter")
+    drag("dragOver")
+    expect(desk.locator("#desk")).to_have_class("over")
+    drag("drop")
+
+    expect(desk.locator("#trace")).to_contain_text(PROFILE.name)
+    expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
+
+
+def test_a_file_that_is_dragged_away_again_is_not_sent(desk: Page) -> None:
+    files = desk.evaluate_handle(
+        "() => { const data = new DataTransfer(); data.items.add(new File(['x'], 'x.json'));"
+        " return data; }"
+    )
+    drop = desk.locator("#drop")
+    drop.dispatch_event("dragover", {"dataTransfer": files})
+    expect(desk.locator("#desk")).to_have_class("over")
+    drop.dispatch_event("dragleave", {"dataTransfer": files})
+    expect(desk.locator("#desk")).not_to_have_class("over")
+    expect(desk.locator("#told")).to_be_empty()
+
+
+def test_a_folder_that_is_dropped_is_told_how_it_is_opened(desk: Page, tmp_path: Path) -> None:
+    (tmp_path / "run.trace").mkdir()
+    session = desk.context.new_cdp_session(desk)
+    dragged = {"items": [], "files": [str(tmp_path / "run.trace")], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        event = {"type": kind, "x": 300, "y": 200, "data": dragged}
+        session.send("Input.dispatchDragEvent", event)
+
+    expect(desk.locator("#told")).to_contain_text("is a folder: open it by its path")
 
 
 def test_what_cannot_be_opened_is_said_and_the_page_stays(desk: Page, tmp_path: Path) -> None:

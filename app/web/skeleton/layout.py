@@ -1,32 +1,22 @@
-"""The page's skeleton: top bar, minimap, timeline, drawer, details. What fills it are callbacks."""
+"""What stands still on a page: minimap, timeline, drawer, details. Callbacks fill it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from dash import dcc, html
 from dash.development.base_component import Component
 
-from stepscope.app.palette import CORES, NOT_APPLICABLE, SEVERITY_MARKS
-from stepscope.app.present.spans.legend import names_of, states_of
+from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.tab import Tab, numbered
-from stepscope.app.printable import plain
-from stepscope.app.timeline import State, Timeline
 from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.flags import flag_form
-from stepscope.app.web.shades import shade
+from stepscope.app.web.skeleton.top_bar import bar, called
 from stepscope.app.web.view import View
-from stepscope.app.widths import fit_middle
 
-LONGEST_CHIP = 18
-AT_FIRST = "at-first"
-"""The class of a chip that is there while colours are as at first."""
-_OTHERS = html.A(
-    "open", href="/open/", id="open-other", className="icon", title="open another trace (O)"
-)
 MARK_PLACES = 400
 """Places along the minimap that can have a mark of a finding; each shows the worst."""
 
@@ -35,14 +25,14 @@ def layout(loaded: LoadedTrace, *, opens_others: bool = False) -> Component:
     """Everything that stands still on the page of a trace."""
     return html.Div(
         [
-            _bar(loaded, opens_others),
+            bar(loaded, opens_others=opens_others),
             _minimap(loaded),
             _stage(loaded),
             _drawer(loaded),
             _details(loaded),
             *_edges(),
             html.Div(id="live", role="status"),
-            html.Div(id="relation", role="toolbar", **_called("two traces")),
+            html.Div(id="relation", role="toolbar", **called("two traces")),
             html.Div(id="tip"),
             _overlay("help", "keys", "keys"),
             _overlay("explain", "rule", "what the rule finds"),
@@ -52,105 +42,6 @@ def layout(loaded: LoadedTrace, *, opens_others: bool = False) -> Component:
         ],
         id="page",
     )
-
-
-def _bar(loaded: LoadedTrace, opens_others: bool) -> Component:
-    manifest = loaded.trace.manifest
-    parts = (manifest.scenario, manifest.variant) if loaded.is_one else ()
-    run = " · ".join(plain(part) for part in parts if part)
-    name = plain(loaded.name)
-    return html.Header(
-        [
-            html.A(
-                "stepscope", href=View().link(finding=None, sel=None, step=None, t=None), id="brand"
-            ),
-            html.Span([html.B(run or name), f" {name}" if run else ""], id="trace", title=name),
-            html.Div(
-                [
-                    dcc.Input(
-                        id="find",
-                        type="search",
-                        placeholder="/ find a request, task, core, step …",
-                        autoComplete="off",
-                        debounce=False,
-                    ),
-                    html.Div(id="hits"),
-                ],
-                id="search",
-            ),
-            html.Div(
-                legend(loaded),
-                id="legend",
-                role="group",
-                **_called("states and names, to hide or show"),
-            ),
-            html.Span(id="position"),
-            *([_OTHERS] if opens_others else []),
-            *(
-                html.Button(
-                    kind,
-                    id=name,
-                    className="icon",
-                    type="button",
-                    title=f"save the view as {kind}",
-                )
-                for name, kind in (("save", "PNG"), ("save-svg", "SVG"))
-            ),
-            html.Button(
-                "◐",
-                id="theme",
-                className="icon",
-                title="light or dark",
-                type="button",
-                **_called("light or dark"),
-            ),
-            html.Button(
-                "?", id="ask-help", className="icon", title="keys", type="button", **_called("keys")
-            ),
-        ],
-        id="bar",
-    )
-
-
-def legend(loaded: LoadedTrace) -> list[Component]:
-    """The chips of the colours at first, and of the others where there are such."""
-    other = loaded.timeline.coloured("state" if loaded.timeline.colours == "name" else "name")
-    otherwise = _legend(other, "otherwise") if other is not loaded.timeline else ()
-    return [*_legend(loaded.timeline, AT_FIRST), *otherwise]
-
-
-def _legend(timeline: Timeline, kind: str) -> Iterator[Component]:
-    """The states and the names that a timeline shows; `kind` is for the colours at first or not."""
-    yield from (_chip(state, kind) for state in states_of(timeline))
-    for state, name, share in names_of(timeline):
-        word = [fit_middle(name, LONGEST_CHIP), share]
-        yield _button(state, kind, "", word, f"{name}: {share} of {timeline.share_of}; click")
-
-
-def _chip(state: State, kind: str = AT_FIRST) -> Component:
-    letter = state.glyph if state.glyph in "PD▼" else ""
-    return _button(state, kind, letter, [state.name], f"{state.name}{_meaning(state)}: click")
-
-
-def _button(state: State, kind: str, letter: str, words: list[str], says: str) -> Component:
-    """What stands for a state or a name, which hides its spans."""
-    swatch = html.Span(
-        letter, className=f"swatch {state.cue}", style={"--colour": shade(state.colour)}
-    )
-    named: dict[str, Any] = {"data-state": state.name}
-    word, *more = words
-    return html.Button(
-        [swatch, html.Span(word, className="word"), *(html.Span(each) for each in more)],
-        className=f"chip {kind}",
-        type="button",
-        title=f"{says} to hide or show",
-        id=f"{'chip' if kind == AT_FIRST else 'other-chip'}-{state.name}",
-        **named,
-    )
-
-
-def _meaning(state: State) -> str:
-    return f" ({CORES[state.name]})" if state.name in CORES else ""
 
 
 def _minimap(loaded: LoadedTrace) -> Component:
@@ -192,7 +83,7 @@ def marks(loaded: LoadedTrace) -> list[Component]:
                 className=str(found.severity),
                 title=f"{found.code} {found.name}",
                 tabIndex=-1,
-                **_called(f"{found.code} {found.name}"),
+                **called(f"{found.code} {found.name}"),
                 style={"left": f"{100 * place / MARK_PLACES}%"},
             )
         )
@@ -206,7 +97,7 @@ def _stage(loaded: LoadedTrace) -> Component:
             html.Div(
                 [
                     html.Div("", id="corner"),
-                    html.Canvas(id="canvas", role="img", **_called("what ran, over time")),
+                    html.Canvas(id="canvas", role="img", **called("what ran, over time")),
                     html.Div(id="pinned"),
                 ],
                 id="sticky",
@@ -216,7 +107,7 @@ def _stage(loaded: LoadedTrace) -> Component:
         ],
         id="stage",
         tabIndex="0",
-        **_called("timeline"),
+        **called("timeline"),
     )
 
 
@@ -225,13 +116,11 @@ def _drawer(loaded: LoadedTrace) -> Component:
     tabs = [_leaf(key, tab, counted.get(tab.name, "")) for key, tab in numbered(loaded.panes)]
     lower = html.Button(
         "▾", id="lower", className="icon", title="lower or raise", type="button",
-        **_called("lower or raise the pane"),
+        **called("lower or raise the pane"),
     )  # fmt: skip
     # What scrolls can be reached by keys.
-    pane = html.Div(id="pane", role="region", tabIndex=0, **_called("pane"))
-    return html.Section(
-        [html.Nav([*tabs, lower], id="tabs", **_called("panes")), pane], id="drawer"
-    )
+    pane = html.Div(id="pane", role="region", tabIndex=0, **called("pane"))
+    return html.Section([html.Nav([*tabs, lower], id="tabs", **called("panes")), pane], id="drawer")
 
 
 def num_findings(loaded: LoadedTrace) -> str:
@@ -263,21 +152,16 @@ def _details(loaded: LoadedTrace) -> Component:
     return html.Aside(
         [
             html.Div(id="said", role="status", className="unseen"),
-            html.Div(id="about", role="region", tabIndex=0, **_called("what is selected")),
+            html.Div(id="about", role="region", tabIndex=0, **called("what is selected")),
             html.Div([title, chart], id="budget", hidden=not known),
         ],
         id="details",
-        **_called("details"),
+        **called("details"),
     )
 
 
-def _called(name: str) -> dict[str, Any]:
-    """What somebody who hears the page is told that an element is."""
-    return {"aria-label": name}
-
-
 def _overlay(name: str, sheet: str, says: str, inside: Sequence[Component] = ()) -> Component:
-    told: dict[str, Any] = {**_called(says), "aria-modal": "true"}
+    told: dict[str, Any] = {**called(says), "aria-modal": "true"}
     inner = html.Div([*inside], className="sheet", id=sheet, role="dialog", tabIndex=-1, **told)
     return html.Div(inner, id=name, className="overlay")
 

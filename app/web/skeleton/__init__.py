@@ -1,0 +1,1 @@
+"""What stands still on the page of a trace."""
