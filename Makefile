@@ -83,7 +83,7 @@ samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py
 
 screenshots: .venv/dev.stamp  ## take the README's pictures again
-	$(BIN)/python -m tests.docs.screenshots
+	$(BIN)/python -m tests.docs.pictures.screenshots
 
 docs: .venv/dev.stamp  ## write again the pages that are made from code, and build the site in out/site
 	$(BIN)/python -m tests.docs.rule_pages

@@ -14,15 +14,20 @@ from stepscope.app.web import figures
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.summary_charts import figure_of
-from stepscope.app.web.view import View
+from stepscope.app.web.view import Range, View
 
 
 def overview_pane(loaded: LoadedTrace, view: View) -> Component:
-    """The summary, and batches over time where they are told, with the view's step marked."""
+    """The summary, and batches over time where they are told, with the view's step marked.
+
+    Charts along time show what the timeline shows.
+    """
     if loaded.live:
         told = components([*blocks(*loaded.live, loaded.origin)])
         return html.Div([html.Div(told, className="summary"), *_composition(loaded, view)])
-    parts = [_part(part, loaded.origin) for part in loaded.summary.parts]
+    is_part = view.t is not None and view.t != (0, loaded.length)
+    window = view.t if is_part else None
+    parts = [_part(part, loaded.origin, window) for part in loaded.summary.parts]
     return html.Div([*_composition(loaded, view), html.Div(parts, className="summary")])
 
 
@@ -39,10 +44,10 @@ def _composition(loaded: LoadedTrace, view: View) -> Iterator[Component]:
         )
 
 
-def _part(part: Part, origin_ns: int) -> Component:
+def _part(part: Part, origin_ns: int, window: Range | None) -> Component:
     charts = [
         dcc.Graph(
-            figure=figure_of(chart, origin_ns),
+            figure=figure_of(chart, origin_ns, window),
             config=figures.LIVE,
             responsive=True,
             style={"height": "138px", "width": "370px", "flex": "none"},

@@ -10,22 +10,27 @@ from plotly import graph_objects as go
 from stepscope.analyzers.summary.load_over_time import OverTime
 from stepscope.app.palette import ACCENT, COUNTER, PREEMPTED, STATES, TEXT
 from stepscope.app.present.summary.parts import Chart, Histogram, TimeLines
-from stepscope.app.units import UNITS, count, duration
+from stepscope.app.units import UNITS, count, duration, moment
 from stepscope.app.web import figures
+from stepscope.app.web.view import Range
 
 MARGIN = {"l": 44, "r": 12, "t": 22, "b": 22}
 MOST_POINTS = 2_000
 DASHES = ("solid", "dash", "dot", "dashdot")
+Points = tuple[np.ndarray, np.ndarray]
 WITHIN, BEYOND = STATES[COUNTER].colour, STATES[PREEMPTED].colour
 
 
-def figure_of(chart: Chart, origin_ns: int) -> go.Figure:
-    """A chart of a summary; `origin_ns` is when the trace began."""
+def figure_of(chart: Chart, origin_ns: int, window: Range | None = None) -> go.Figure:
+    """A chart of a summary; `origin_ns` is when the trace began.
+
+    Of what lies along time only a `window` is drawn, from and to when from the origin.
+    """
     match chart:
         case Histogram():
             return _histogram(chart)
         case TimeLines():
-            return _lines(chart, origin_ns)
+            return _lines(chart, origin_ns, window)
 
 
 def _histogram(chart: Histogram) -> go.Figure:
@@ -58,15 +63,21 @@ def _histogram(chart: Histogram) -> go.Figure:
     return figure
 
 
-def _lines(chart: TimeLines, origin_ns: int) -> go.Figure:
-    """Numbers over the time of the trace, a line for each rank."""
-    last_ns = max(int(line.ts_ns[-1]) for line in chart.lines) - origin_ns
+def _lines(chart: TimeLines, origin_ns: int, window: Range | None) -> go.Figure:
+    """Numbers over the time that is shown, a line for each rank."""
+    ends = [int(line.ts_ns[at]) - origin_ns for line in chart.lines for at in (0, -1)]
+    first_ns, last_ns = window or (min(ends), max(ends))
     scale, unit = next((each for each in UNITS if last_ns >= each[0]), UNITS[-1])
     several = len(chart.lines) > 1
     ranks = " by rank" if several else ""
-    figure = _titled(f"{chart.title}{ranks}")
+    part = (
+        ""
+        if window is None
+        else f", from {_moment(first_ns, window)} to {_moment(last_ns, window)}"
+    )
+    figure = _titled(f"{chart.title}{ranks}{part}")
     for at, line in enumerate(chart.lines):
-        ts_ns, values = _thinned(line)
+        ts_ns, values = _thinned(*_within(line, first_ns + origin_ns, last_ns + origin_ns))
         name = f"rank {line.rank}: " if several else ""
         shape = "%{y:.1%}" if chart.are_shares else "%{y:,}"
         figure.add_scatter(
@@ -77,19 +88,36 @@ def _lines(chart: TimeLines, origin_ns: int) -> go.Figure:
                   "dash": DASHES[at % len(DASHES)]},
             hovertemplate=f"{escape(name)}{shape} at %{{x:,.4~g}} {unit}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(ticksuffix=f" {unit}", nticks=5, fixedrange=True)
+    shown = [first_ns / scale, max(last_ns, first_ns + 1) / scale]
+    figure.update_xaxes(ticksuffix=f" {unit}", nticks=5, fixedrange=True, range=shown)
     tickformat = ".0%" if chart.are_shares else ",~g"
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True, tickformat=tickformat)
     return figure
 
 
-def _thinned(line: OverTime) -> tuple[np.ndarray, np.ndarray]:
+def _moment(ns: int, window: Range) -> str:
+    return moment(ns, max((window[1] - window[0]) // 100, 1))
+
+
+def _within(line: OverTime, first_ns: int, last_ns: int) -> Points:
+    """What a line is in a window: what held when it began, and what held when it ended."""
+    begun = max(int(np.searchsorted(line.ts_ns, first_ns, "right")) - 1, 0)
+    ended = int(np.searchsorted(line.ts_ns, last_ns, "right"))
+    ts_ns, values = line.ts_ns[begun:ended], line.values[begun:ended]
+    if len(ts_ns) and ts_ns[0] < first_ns:
+        ts_ns = np.concatenate(([first_ns], ts_ns[1:]))
+    if len(ts_ns) and ended < len(line.ts_ns):
+        ts_ns, values = np.append(ts_ns, last_ns), np.append(values, values[-1])
+    return ts_ns, values
+
+
+def _thinned(ts_ns: np.ndarray, values: np.ndarray) -> Points:
     """The line, or of a long one the most of each of as many parts as are drawn."""
-    number = len(line.ts_ns)
+    number = len(ts_ns)
     if number <= MOST_POINTS:
-        return line.ts_ns, line.values
+        return ts_ns, values
     edges = np.linspace(0, number, MOST_POINTS + 1).astype(int)[:-1]
-    return line.ts_ns[edges], np.maximum.reduceat(line.values, edges)
+    return ts_ns[edges], np.maximum.reduceat(values, edges)
 
 
 def _titled(title: str) -> go.Figure:

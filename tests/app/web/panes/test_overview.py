@@ -67,3 +67,35 @@ def test_a_line_over_time_has_every_value_at_its_time(charts: list[Any]) -> None
 
     assert np.array_equal(line.y, waiting.lines[0].values)
     assert np.allclose(np.asarray(line.x) * 1e9, waiting.lines[0].ts_ns)
+
+
+def test_charts_along_time_show_what_the_timeline_shows(charts: list[Any]) -> None:
+    waiting = next(each for each in charts if isinstance(each, TimeLines))
+    (line,) = waiting.lines
+    origin = int(line.ts_ns[0])
+    t0, t1 = 2_000_000_000, 5_500_000_001
+
+    shown = figure_of(waiting, origin, (t0, t1))
+    (drawn,) = shown.data
+
+    assert shown.layout.xaxis.range == (t0 / 1e9, t1 / 1e9)
+    assert (drawn.x[0], drawn.x[-1]) == (t0 / 1e9, t1 / 1e9)
+    for at_ns in range(t0, t1, 100_000_000):
+        held = line.values[np.searchsorted(line.ts_ns, origin + at_ns, "right") - 1]
+        assert drawn.y[np.searchsorted(drawn.x, at_ns / 1e9, "right") - 1] == held
+    assert "from 2.00 s to 5.50 s" in shown.layout.annotations[0].text
+
+
+def test_of_a_window_in_which_nothing_is_told_yet_nothing_is_drawn(charts: list[Any]) -> None:
+    waiting = next(each for each in charts if isinstance(each, TimeLines))
+    origin = int(waiting.lines[0].ts_ns[0]) - 1_000_000_000
+
+    (drawn,) = figure_of(waiting, origin, (0, 500)).data
+    assert len(drawn.x) == 0
+
+
+def test_the_overview_draws_the_range_of_the_address_and_the_whole_without_one() -> None:
+    of = loaded(opened("sample_traces/fcfs-preemption-after.trace"))
+
+    assert "from 1.0" in str(overview_pane(of, View(t=(1_000_000_000, 2_000_000_000))))
+    assert "from 0.0" not in str(overview_pane(of, View(t=(0, of.length))))
