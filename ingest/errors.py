@@ -8,6 +8,7 @@ StepscopeError                  one line: what, where, what to do next
 │   └── LimitExceeded           hostile or absurd size, depth or count
 ├── NotReplayed                 a recorded run that no replay can repeat   exit 5
 ├── ReplayFailed                the engine of a replay cannot do it        exit 6
+├── NotSent                     an endpoint did not take what was sent     exit 7
 ├── WriteError                  nothing can be written there             exit 2
 │   └── RecordingError          a recording cannot be started there
 └── ConfigError                 wrong usage or configuration             exit 2
@@ -79,6 +80,12 @@ class ReplayFailed(StepscopeError):
     """The engine that is installed where a replay was asked for is not there, fails or hangs."""
 
     exit_code = 6
+
+
+class NotSent(StepscopeError):
+    """What was sent to an endpoint did not come there, or was not taken."""
+
+    exit_code = 7
 
 
 class QueryError(ConfigError):

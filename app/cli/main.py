@@ -2,7 +2,8 @@
 
 Exit codes: 0 fine, 1 findings at or above `--fail-on`, or of `record` a run that was given up,
 2 wrong usage or configuration, 3 unreadable trace, 4 a replay that diverged, 5 a run that is not
-replayed, 70 a bug of ours, 130 interrupted.
+replayed, 6 an engine that cannot replay it, 7 an endpoint that did not take what was sent, 70 a bug
+of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ COMMANDS: dict[str, str] = {
     "skill": "Write a skill file that teaches an assistant this command line.",
     "sql": "Run an SQL query over the tables of a trace.",
     "convert": "Convert a trace to another format.",
+    "otel": "Send spans and findings by OpenTelemetry, or write them to a file.",
     "merge": "Merge a profile's kernels into the steps of a recording.",
     "close": "Finish the recording of an engine that died.",
     "vllm": "Check that an installed vLLM can be recorded.",
@@ -84,10 +86,9 @@ class LazyGroup(click.Group):
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if not wanted or ctx.resilient_parsing:
         return
-    # importlib.metadata costs as much as the rest of the start-up, so only this option pays it.
-    from importlib.metadata import version
+    from stepscope.app.own_version import own_version
 
-    click.echo(f"stepscope {version('stepscope')}")
+    click.echo(f"stepscope {own_version()}")
     ctx.exit()
 
 

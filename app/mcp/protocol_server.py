@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
@@ -18,6 +17,7 @@ from stepscope.app.mcp.calls import Calls
 from stepscope.app.mcp.instructions import INSTRUCTIONS
 from stepscope.app.mcp.tools import TOOLS
 from stepscope.app.mcp.tools.tool import Arguments, Tool
+from stepscope.app.own_version import own_version
 from stepscope.ingest.errors import StepscopeError
 
 NAME = "stepscope"
@@ -87,7 +87,7 @@ def server_of(calls: Calls) -> Server[Any]:
 
     return Server(
         NAME,
-        version=version("stepscope"),
+        version=own_version(),
         title="stepscope",
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,

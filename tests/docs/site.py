@@ -49,6 +49,7 @@ START = (
     "recorder",
     "replay",
     "ci",
+    "opentelemetry",
     "formats",
 )
 QUESTIONS = (

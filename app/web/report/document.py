@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from stepscope.app.present.spans.legend import names_of, states_of
@@ -15,6 +13,7 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.report import chapters, drawings
 from stepscope.app.web.report.difference import Compared
 from stepscope.app.web.report.markup import colour_class, colour_rules, tag, text
+from stepscope.app.web.report.one_file import digest, one_file
 from stepscope.app.web.report.plates import packed, plates
 from stepscope.app.web.report.scripts import ASSETS, OWN, script
 from stepscope.app.web.report.shown_lanes import lanes_of, model
@@ -29,25 +28,6 @@ LOAD_PIXELS = 1600
 ENVELOPE = 20_000
 """Bytes that are left free for the tags around the plates."""
 
-SHELL = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="referrer" content="no-referrer">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="stepscope {version}">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-{body}
-{plates}
-<script type="module">{script}</script>
-</body>
-</html>
-"""
 THEME = '<button type="button" class="icon" id="theme" title="light or dark">◐</button>'
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
@@ -79,12 +59,14 @@ def document(traces: Sequence[LoadedTrace], progress: Progress) -> str:
     progress("writing findings", 0, None)
     names = " and ".join(each.model["name"] for each in held)
     style, run = _style(), script()
-    policy = POLICY.format(script=_digest(run), style=_digest(style))
-    parts_of_it = {
-        "policy": policy, "version": version("stepscope"), "style": style, "script": run,
-        "title": text(f"{names} · stepscope report"), "body": _body(held, compared),
-    }  # fmt: skip
-    room = LARGEST - len(SHELL.format(**parts_of_it, plates="").encode())
+    policy = POLICY.format(script=digest(run), style=digest(style))
+    title, body = text(f"{names} · stepscope report"), _body(held, compared)
+
+    def around(plates: str) -> str:
+        whole = f'{body}\n{plates}\n<script type="module">{run}</script>'
+        return one_file(title, policy, style, whole)
+
+    room = LARGEST - len(around("").encode())
     blocks = []
     for number, each in enumerate(held):
         progress(f"drawing {each.loaded.trace.name}", 0, None)
@@ -93,7 +75,7 @@ def document(traces: Sequence[LoadedTrace], progress: Progress) -> str:
         own = _data(each, compared, share)
         room -= sum(map(len, own))
         blocks += own
-    return SHELL.format(**parts_of_it, plates="\n".join(blocks))
+    return around("\n".join(blocks))
 
 
 def _body(held: Sequence[Held], compared: Compared | None) -> str:
@@ -217,8 +199,3 @@ def _style() -> str:
     sheets = (ASSETS / "stepscope.css", OWN / "report.css")
     written = "\n".join(sheet.read_text("utf-8") for sheet in sheets)
     return f"{declared()}\n{written}\n{colour_rules()}\n"
-
-
-def _digest(content: str) -> str:
-    """What the policy knows a script or a style by."""
-    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Iterator
-from importlib.metadata import version
 from typing import Any
 
 from plotly.io import to_json
@@ -22,29 +19,13 @@ from stepscope.app.present.trend.changes_said import (
     verdict,
 )
 from stepscope.app.web.report.markup import tag, text
+from stepscope.app.web.report.one_file import digest, one_file
 from stepscope.app.web.shades import declared, figure_in_light
 from stepscope.app.web.trend.metric_figure import trend_figure
 
-SHELL = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="referrer" content="no-referrer">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="stepscope {version}">
-<title>stepscope trend</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
-</head>
-<body>
-{body}
-<script type="application/json" id="figures">{figures}</script>
+SCRIPTS = """<script type="application/json" id="figures">{figures}</script>
 <script>{plotly}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+<script>{script}</script>"""
 POLICY = (
     "default-src 'none'; script-src 'sha256-{plotly}' 'sha256-{script}'; "
     "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -83,11 +64,9 @@ def trend_page(of: Trend) -> str:
     style = f"{declared()}\n{STYLE}"
     # Text of a trace cannot end the element that it lies in.
     packed = json.dumps(figures, allow_nan=False).replace("<", "\\u003c")
-    return SHELL.format(
-        policy=POLICY.format(plotly=_digest(plotly), script=_digest(SCRIPT)),
-        version=version("stepscope"), style=style, body=body, figures=packed, plotly=plotly,
-        script=SCRIPT,
-    )  # fmt: skip
+    policy = POLICY.format(plotly=digest(plotly), script=digest(SCRIPT))
+    scripts = SCRIPTS.format(figures=packed, plotly=plotly, script=SCRIPT)
+    return one_file("stepscope trend", policy, style, f"{body}\n{scripts}")
 
 
 def _body(of: Trend, figures: list[list[Any]]) -> Iterator[str]:
@@ -119,8 +98,3 @@ def _figures(of: Trend, group: Group, figures: list[list[Any]]) -> Iterator[str]
 
 def _plain_arrays(figure: dict[str, Any]) -> Any:
     return json.loads(to_json(figure, validate=False))
-
-
-def _digest(content: str) -> str:
-    """What the policy knows a script by."""
-    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")

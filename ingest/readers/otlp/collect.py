@@ -10,8 +10,9 @@ import polars as pl
 
 from stepscope.ingest.limits import Limits, raised_by
 from stepscope.ingest.readers.gathered import Rows
-from stepscope.ingest.readers.otlp import decode
+from stepscope.ingest.readers.otlp import decode, own
 from stepscope.ingest.readers.otlp.decode import RESOURCE, Json, Request, Span
+from stepscope.ingest.readers.otlp.own import Origin, OwnRequest
 from stepscope.ingest.readers.text.json_records import Record
 from stepscope.ingest.readers.text.long_texts import LongTexts
 
@@ -19,7 +20,7 @@ MALFORMED, TIMELESS = "spans that are not objects", "spans without a time"
 EVENTS, TIMELESS_EVENTS = "events of spans", "events of spans without a time"
 USED_AGAIN = "requests whose id was another's before or after them: one of each id is read"
 _COLUMNS: dict[str, type[pl.DataType]] = {
-    "resource": pl.Int64, "scope": pl.Int64, "name": pl.String, "form": pl.String,
+    "resource": pl.Int64, "scope": pl.Int64, "rank": pl.Int32, "name": pl.String, "form": pl.String,
     "ts_ns": pl.Int64, "ends_ns": pl.Int64, "args": pl.String,
 }  # fmt: skip
 _RESOURCE, _SCOPE = 2, 4
@@ -45,6 +46,12 @@ class Collected:
     services: dict[int, str] = field(default_factory=dict)
     scopes: dict[int, str] = field(default_factory=dict)
     requests: dict[str, RequestSpan] = field(default_factory=dict)
+    own: list[OwnRequest] = field(default_factory=list)
+    """Requests that are told event by event, as `stepscope otel` writes them."""
+    origins: set[Origin | None] = field(default_factory=set)
+    """What each resource says of the trace that it was written from, None where it was none."""
+    num_foreign: int = 0
+    """Spans that `stepscope otel` has not written."""
     read: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     beyond: str | None = None
@@ -60,6 +67,7 @@ class Collected:
             if record.path == RESOURCE:
                 about = decode.attributes(decode.decoded(record.text) or {})
                 self._name(self.services, _around(record, _RESOURCE), about.get("service.name"))
+                self.origins.add(own.origin_of(about))
             elif record.path[-1] == "spans":
                 self._add(record)
             else:
@@ -80,14 +88,34 @@ class Collected:
             self.skipped[MALFORMED if said is None else TIMELESS] += 1
             return
         self.read["spans"] += 1
-        within = _around(record, _RESOURCE), _around(record, _SCOPE)
+        rank = own.rank_of(span.said)
+        self.num_foreign += rank is None
+        within = _around(record, _RESOURCE), _around(record, _SCOPE), rank or 0
         name, args = self.texts.name(span.name), self.texts.args(span.args)
-        self.rows.add((*within, name, "async", span.begins, span.ends, args))
+        ends = None if own.is_open(span.said) else span.ends
+        self.rows.add((*within, name, "async", span.begins, ends, args))
         self._add_events(within, said)
-        if request := decode.request_of(span.said):
+        if told := own.request_of(said, span.said):
+            self._add_own(told)
+        elif not own.is_phase(span.said) and (request := decode.request_of(span.said)):
             self._tell(request, span, decode.failure(said))
 
-    def _add_events(self, within: tuple[int, int], said: Json) -> None:
+    def _add_own(self, told: OwnRequest) -> None:
+        """Keep a request that is told event by event."""
+        if len(self.own) + len(self.requests) >= self.limits.rows:
+            self.skipped[f"requests beyond {self.limits.rows:,} ({raised_by('rows')})"] += 1
+            return
+        self.own.append(told)
+        if told.num_odd:
+            self.skipped[own.LEFT_OUT] += told.num_odd
+
+    @property
+    def origin(self) -> Origin | None:
+        """The one trace that all spans are of, as far as `stepscope otel` wrote them; else None."""
+        (origin, *others) = self.origins or {None}
+        return None if others or self.num_foreign else origin
+
+    def _add_events(self, within: tuple[int, int, int], said: Json) -> None:
         """What happened within a span, as instants."""
         listed = said.get("events")
         for event in listed if isinstance(listed, list) else ():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+
 from stepscope.ingest.errors import TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
@@ -13,6 +15,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.otlp.collect import Collected
 from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, is_record
+from stepscope.ingest.readers.otlp.own import Origin
 from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.seam import OneFile
@@ -52,7 +55,8 @@ class OtlpReader(OneFile):
                 f"no span of it can be read{where}", where=str(path), todo="export it again"
             )
         spans, num_backwards = spans_of(found)
-        profile = profile_tables(spans)
+        origin = found.origin
+        profile = profile_tables(_earlier(spans, origin))
         notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
         notes += [ABOUT_REQUESTS] if found.requests else []
         repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
@@ -60,7 +64,24 @@ class OtlpReader(OneFile):
         config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}
         manifest = profile.manifest("OpenTelemetry", "", 0, report, config, closed=ended is None)
         manifest = replace(manifest, clock=ClockInfo("wall"))
-        if not found.requests:
+        if origin is not None:
+            manifest = replace(manifest, clock=origin.clock, producer=origin.producer,
+                               producer_version=origin.version,
+                               closed=manifest.closed and origin.closed)  # fmt: skip
+        if not found.requests and not found.own:
             return profile.tables, manifest
-        tables: dict[str, Frame] = {"lifecycle": lifecycle_of(found), **profile.tables}
-        return tables, replace(manifest, tables={"lifecycle": "inferred", **manifest.tables})
+        lifecycle = _earlier(lifecycle_of(found), origin)
+        told = "inferred" if origin is None else _told(found, origin)
+        tables: dict[str, Frame] = {"lifecycle": lifecycle, **profile.tables}
+        return tables, replace(manifest, tables={"lifecycle": told, **manifest.tables})
+
+
+def _earlier(rows: pl.DataFrame, origin: Origin | None) -> pl.DataFrame:
+    """Rows on the clock of the trace that they are of."""
+    return rows if origin is None else rows.with_columns(pl.col("ts_ns") - origin.zero_ns)
+
+
+def _told(found: Collected, origin: Origin) -> str:
+    """How much of a lifecycle it is: what lets spans go on the way leaves less than was written."""
+    is_whole = len(found.own) == origin.num_requests and all(each.is_whole for each in found.own)
+    return origin.told if is_whole or origin.told == "inferred" else "partial"

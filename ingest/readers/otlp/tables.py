@@ -31,7 +31,8 @@ def spans_of(found: Collected) -> tuple[pl.DataFrame, int]:
     track = pl.concat_str(pl.col("service").fill_null(SERVICE), "library", separator=" / ",
                           ignore_nulls=True)  # fmt: skip
     spans = rows.select(
-        "name", "ts_ns", "args", track.alias("track"), length.clip(lower_bound=0).alias("dur_ns"),
+        "rank", "name", "ts_ns", "args", track.alias("track"),
+        length.clip(lower_bound=0).alias("dur_ns"),
         pl.when(is_endless).then(pl.lit("unfinished")).otherwise("form").cast(FORM).alias("form"),
     )  # fmt: skip
     return span_frame(spans), int(rows.select((length < 0).sum()).item())
@@ -40,6 +41,7 @@ def spans_of(found: Collected) -> tuple[pl.DataFrame, int]:
 def lifecycle_of(found: Collected) -> pl.DataFrame:
     """What happened to requests, in order of time."""
     rows = [row for span in found.requests.values() for row in _events(span)]
+    rows += [row for request in found.own for row in request.rows]
     schema = polars_schema(LIFECYCLE)
     return pl.DataFrame(rows, schema=schema).sort("ts_ns", maintain_order=True)
 

@@ -1,0 +1,1 @@
+"""A trace as OpenTelemetry: its requests as spans, its findings as metrics."""
