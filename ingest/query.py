@@ -59,18 +59,22 @@ POLL_S = 0.005
 
 
 def run_sql(
-    frames: Mapping[str, pl.LazyFrame], query: str, bounds: Bounds | None = None
+    frames: Mapping[str, pl.LazyFrame],
+    query: str,
+    bounds: Bounds | None = None,
+    also: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run.
 
     With `bounds` it is given up after some seconds, and the answer has a row more than it may have
     where there are more; an interrupt gives it up as well, and a large join runs in a process of
-    its own. A join of all pairs of many rows is refused in any case.
+    its own. A join of all pairs of many rows is refused in any case. `also` are tables that a query
+    could name, and this one does not.
     """
     _refuse_files(query)
     _refuse_calls(query, _GROWS)
     _refuse_statements(query)
-    with explained(frames):
+    with explained([*frames, *also]):
         asked = pl.SQLContext(frames, eager=False).execute(query)
         named = {each: frames[each] for each in frames if names_table(query, each)}
         pairs = _pairs(asked, named)

@@ -193,7 +193,7 @@ class Trace:
         asked = {**tables, **intervals_of(tables)}
         if names_table(query, "findings"):
             asked["findings"] = import_module(FINDINGS).findings_of(self)
-        return run_sql(asked, query, bounds)
+        return run_sql(asked, query, bounds, also=() if "findings" in asked else ("findings",))
 
     def timeline(self, finding: Any = None, *, window: Window = None) -> Any:
         """Draw the lanes as a Plotly figure, which a notebook shows: spans by their state.

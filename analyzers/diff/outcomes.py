@@ -28,7 +28,7 @@ class Outcomes:
     where it finished in both, and `change` is "gained", "lost" or null. `totals` are numbers of
     both runs by name, None where a trace does not tell: latencies are those of the finished alone,
     and `open` is who was still there at the end. `causes` is the time of each cause of latency, in
-    nanoseconds. What each total is stands at `totals`.
+    nanoseconds; None of a run that does not tell. What each total is stands at `totals`.
     """
 
     requests: pl.DataFrame
@@ -147,8 +147,20 @@ def _whole(number: Any) -> int | None:
 
 
 def _causes(ours: Blame, theirs: Blame) -> dict[str, Pair]:
-    spent = [{each.cause.name: each.total_ns for each in run.totals()} for run in (ours, theirs)]
+    """The time of requests by cause; that of a run is none of it where the other's requests are."""
+    runs = (ours, theirs)
+    some_are_named = any(run.names_requests for run in runs)
+    spent = [
+        {each.cause.name: each.total_ns for each in run.totals()}
+        if run.names_requests or not some_are_named
+        else {}
+        for run in runs
+    ]
+    # Of a run whose requests it names these are all causes; one without any says nothing of others.
+    absent = [
+        0 if run.names_requests or known else None for run, known in zip(runs, spent, strict=True)
+    ]
     return {
-        name: (spent[0].get(name, 0), spent[1].get(name, 0))
+        name: (spent[0].get(name, absent[0]), spent[1].get(name, absent[1]))
         for name in dict.fromkeys((*spent[0], *spent[1]))
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
@@ -73,30 +74,40 @@ class Reasons:
         """
         seated = {entry.request for entry in state.batch or ()}
         unseated = [name for name in state.running or () if name not in seated]
-        holding = self._holding([*(state.waiting or ()), *unseated], state.seq or BEFORE_ALL)
+        holding = self.holding([*(state.waiting or ()), *unseated], state)
         return [
             *(holding.get(name, LeftOut(name)) for name in state.waiting or ()),
             *(_as_running(holding.get(name, LeftOut(name))) for name in unseated),
         ]
 
-    def _holding(self, requests: Sequence[str], seq: int) -> dict[str, LeftOut]:
-        """The last decision about each since its turn began, of those that still hold."""
-        last = {name: places[-1] for name in requests if len(places := self._decided(name, seq))}
-        rows = self.decisions.rows(last.values(), ("request", *COLUMNS))
+    def holding(self, requests: Sequence[str], state: State) -> dict[str, LeftOut]:
+        """The last decision about each since its turn began, of those that hold in a state."""
+        seq = state.seq or BEFORE_ALL
+        by_then = np.arange(len(self.decisions)) < _num_by(self.decisions, seq)
+        last = self.decisions.last_of("request", requests, by_then)
+        rows = self.decisions.rows((at for at in last if at >= 0), ("request", *COLUMNS))
         told = [LeftOut(*row) for row in rows]
-        return {left.request: left for left in told if _holds(left, self._since(left.request, seq))}
+        since = self._since([left.request for left in told], seq)
+        return {
+            left.request: left
+            for left, since_ns in zip(told, since, strict=True)
+            if _holds(left, since_ns)
+        }
 
     def _decided(self, request: str, seq: int) -> Numbers:
         """Which decisions are about a request, by a place in the order."""
         places = self.decisions.places_of("request", request)
         return places[: searched(places, _num_by(self.decisions, seq))]
 
-    def _since(self, request: str, seq: int) -> int:
-        """When a request began to wait or run, by a place in the order."""
-        places = self.lifecycle.places_of("request", request)
-        until = searched(places, _num_by(self.lifecycle, seq))
-        events = self.lifecycle.rows(places[:until], ("event", "ts_ns"))
-        return next((ts_ns for event, ts_ns in reversed(events) if event in BEGINS), EARLIEST_NS)
+    def _since(self, requests: Sequence[str], seq: int) -> list[int]:
+        """When each began to wait or run, by a place in the order."""
+        if not requests:
+            return []
+        begins = self.lifecycle.texts("event").are_among(BEGINS)
+        begins[_num_by(self.lifecycle, seq) :] = False
+        last = self.lifecycle.last_of("request", requests, begins)
+        times = iter(self.lifecycle.rows((at for at in last if at >= 0), ("ts_ns",)))
+        return [EARLIEST_NS if at < 0 else next(times)[0] for at in last]
 
 
 def _holds(left: LeftOut, since_ns: int) -> bool:

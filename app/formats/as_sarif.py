@@ -24,7 +24,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.fingerprint import fingerprint
 from stepscope.app.formats import Asked, Checked, Rendered, Unread, clip, left_out, ranked
 from stepscope.app.formats import sarif_log as sarif
-from stepscope.app.own_version import own_version
+from stepscope.app.own_version import installed_version
 from stepscope.app.present.report_text import unmet_line
 from stepscope.app.printable import plain
 
@@ -59,7 +59,7 @@ def _log(
     missing = (*(each.said for each in unread), *_unmet(checked))
     unmet = [sarif.Notification("error", _told(each)) for each in missing]
     told = [*unmet, *(sarif.Notification("note", _told(note)) for note in notes)]
-    driver = sarif.Driver("stepscope", own_version(), [_rule(code) for code in rules])
+    driver = sarif.Driver("stepscope", [_rule(code) for code in rules], installed_version())
     run = sarif.Run(
         sarif.Tool(driver),
         [sarif.Invocation(execution_successful=not unmet, tool_execution_notifications=told)],

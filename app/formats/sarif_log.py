@@ -95,8 +95,8 @@ class Driver(_Object):
     """The program that found all this: `toolComponent` in the schema."""
 
     name: str
-    semantic_version: str
     rules: list[Rule]
+    semantic_version: str | None = None
 
 
 class Tool(_Object):

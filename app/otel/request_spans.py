@@ -15,8 +15,8 @@ from typing import Any
 import polars as pl
 
 from stepscope.app.otel.laid_out import LaidOut
+from stepscope.app.otel.phases import request_phases
 from stepscope.app.otel.telemetry import Event, Span, Value
-from stepscope.ingest.derive.phases import request_phases
 from stepscope.ingest.derive.states import BEFORE, ENDS, REQUEST
 from stepscope.ingest.readers.otlp import names
 from stepscope.ingest.times import SECOND

@@ -117,8 +117,12 @@ def _totals(totals: Mapping[str, Pair], header: tuple[str, str]) -> Table:
 def causes_table(found: Difference) -> Table | None:
     """What the latency of all requests went to, as far as that differs; None where it does not."""
     causes = found.outcomes.causes.items()
-    changed = [(name, duration(a), duration(b)) for name, (a, b) in causes if a != b]
+    changed = [(name, *map(_spent, both)) for name, both in causes if both[0] != both[1]]
     return _table(("time of all requests", "A", "B"), changed) if changed else None
+
+
+def _spent(ns: int | None) -> str:
+    return "not recorded" if ns is None else duration(ns)
 
 
 def findings_told(ours: CheckResult, theirs: CheckResult) -> tuple[Table | None, tuple[str, ...]]:

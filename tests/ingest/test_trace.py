@@ -115,6 +115,8 @@ def test_a_query_may_begin_in_any_way_that_asks(query: str) -> None:
     ("query", "why"),
     [
         ("select * from stepz", "no table 'stepz'; did you mean steps"),
+        ("select * from findingz", "no table 'findingz'; did you mean findings?"),
+        ("select * from nowhere_at_all", r"slot_tokens, .*findings"),
         ("select knd from steps", "no column 'knd'; did you mean kind"),
         ("select * from nowhere_at_all", "no table 'nowhere_at_all'; there are steps, batch_rows"),
         ("selec * from steps", "does not run"),

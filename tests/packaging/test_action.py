@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from junitparser import JUnitXml
 from pre_commit.clientlib import load_manifest
 
 from stepscope.app.check_config import load_config
@@ -243,6 +244,39 @@ def test_the_job_that_is_described_for_gitlab_fails_and_writes_what_it_reports(
     assert job["artifacts"]["paths"] == ["out"]
 
 
+@pytest.mark.parametrize(("kept", "outcomes"), [
+    (("before", "after"), {"failed": "out/before.trace", "passed": "out/after.trace"}),
+    (("after",), {"passed": "out/after.trace"}),
+    ((), {"failed": "out/*.trace, of which there is none"}),
+])  # fmt: skip
+def test_the_ten_lines_that_are_described_for_pytest_pass_where_every_trace_is_clean(
+    workspace: Path, kept: tuple[str, ...], outcomes: dict[str, str]
+) -> None:
+    lines = documented("python")[0]
+    (workspace / "tests").mkdir()
+    (workspace / "tests" / "test_gate.py").write_text(lines)
+    for trace in (workspace / "out").iterdir():
+        if trace.stem not in kept:
+            shutil.rmtree(trace)
+
+    command = "tests/test_gate.py --junitxml=stepscope.xml -p no:cacheprovider -p no:dash"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command.split()], cwd=workspace, check=False,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == ("failed" in outcomes), done.stdout + done.stderr
+    report = JUnitXml.fromfile(str(workspace / "stepscope.xml"))
+    ran = {
+        case.name: "passed" if case.is_passed else "failed" for suite in report for case in suite
+    }
+    assert ran == {
+        f"test_the_scheduler_does_what_it_should[{trace}]": how for how, trace in outcomes.items()
+    }
+    assert ("COR001 mix-on-occupied-group" in done.stdout) is ("before" in kept)
+    assert len([line for line in lines.splitlines() if line]) < 10
+
+
 def test_the_settings_that_are_described_are_settings(tmp_path: Path) -> None:
     (settings,) = documented("toml")
     (tmp_path / "stepscope.toml").write_text(settings)
@@ -259,6 +293,6 @@ def test_every_input_and_option_is_described() -> None:
     assert [name for name in ACTION["inputs"] if f"`{name}`" not in text] == []
     commands = (*check.params, *diff.params, *summary.params, *trend.params, *record.params)
     options = {option for parameter in commands for option in parameter.opts}
-    of_others = {"--record", "--stepscope-record", "--body-file"}
+    of_others = {"--record", "--stepscope-record", "--body-file", "--junitxml"}
     named = set(re.findall(r"--[a-z][a-z-]+", text)) - of_others
     assert named <= options

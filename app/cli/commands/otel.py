@@ -16,7 +16,7 @@ from stepscope.app.printable import plain
 from stepscope.ingest.errors import ConfigError, TraceError
 
 if TYPE_CHECKING:
-    from stepscope.app.otel.told import Told
+    from stepscope.app.otel.telling import Told
 
 KINDS = ("spans", "metrics")
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -58,7 +58,7 @@ def otel(
       stepscope otel run.trace --endpoint http://127.0.0.1:4318 --only spans --began now
     """
     from stepscope.app.otel.endpoint import endpoint_of
-    from stepscope.app.otel.told import send, write
+    from stepscope.app.otel.telling import send, write
 
     if (endpoint is None) == (out is None):
         raise click.UsageError("name where it goes: --endpoint URL, or -o FILE.")
@@ -89,7 +89,7 @@ def _told(
     from stepscope.analyzers.check.run import check
     from stepscope.app.check_config import load_config
     from stepscope.app.otel.laid_out import laid_out
-    from stepscope.app.otel.told import SPANS, Told
+    from stepscope.app.otel.telling import SPANS, Told
     from stepscope.app.own_version import own_version
 
     rules = load_config().rules()
@@ -105,7 +105,7 @@ def _told(
 
 
 def _say(told: Told, num_spans: int, into: str) -> None:
-    from stepscope.app.otel.told import METRICS, SPANS
+    from stepscope.app.otel.telling import METRICS, SPANS
 
     parts = []
     if SPANS in told.kinds:

@@ -14,19 +14,16 @@ LEFT_OUT = ("deferred", "put-back", "passed-over")
 def _waiting(look: Look) -> pl.DataFrame | None:
     if look.state.waiting is None:
         return None
-    left = {each.request: each for each in look.debugger.session.left_out()}
-    names = ("verdict", "reason", "resource", "needed", "available", "holder")
-    rows = [
-        {
-            "place": place,
-            "request": request,
-            **{name: getattr(left[request], name) for name in names},
-        }
-        for place, request in enumerate(look.state.waiting)
+    waiting = look.state.waiting
+    holding = look.debugger.session.reasons.holding(waiting, look.state)
+    told = [holding.get(request) for request in waiting]
+    types = {"needed": pl.Int64, "available": pl.Int64}
+    columns = [
+        pl.Series(name, [each and getattr(each, name) for each in told], types.get(name, pl.String))
+        for name in ("verdict", "reason", "resource", "needed", "available", "holder")
     ]
-    types = {"place": pl.Int64, "needed": pl.Int64, "available": pl.Int64}
-    schema = {name: types.get(name, pl.String) for name in ("place", "request", *names)}
-    return pl.DataFrame(rows, schema=schema)
+    place = pl.Series("place", range(len(waiting)), pl.Int64)
+    return pl.DataFrame([place, pl.Series("request", waiting, pl.String), *columns])
 
 
 def _running(look: Look) -> pl.DataFrame | None:

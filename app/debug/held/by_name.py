@@ -12,6 +12,7 @@ from stepscope.app.debug.held.narrow_numbers import Numbers, narrow
 
 Places = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Grouped(NamedTuple):
@@ -79,3 +80,20 @@ class ByName(NamedTuple):
         if place == len(self.digests) or self.digests[place] != digest:
             return self.places[:0]
         return self.places[self.bounds[place] : self.bounds[place + 1]]
+
+    def last_of(self, texts: pl.Series, is_it: Flags) -> Places:
+        """Of each text the last row among those that `is_it` marks, -1 where there is none.
+
+        It asks all rows at once, for who asks of many texts; of one that is not here it may give a
+        row of another.
+        """
+        last = np.full(len(texts), -1, np.int64)
+        if not len(self.places):
+            return last
+        order = np.where(is_it[self.places], np.arange(len(self.places)), -1)
+        of_group = np.maximum.reduceat(order, self.bounds[:-1].astype(np.int64))
+        wanted = texts.hash().to_numpy()
+        group = np.minimum(np.searchsorted(self.digests, wanted), len(self.digests) - 1)
+        at = np.where(self.digests[group] == wanted, of_group[group], -1)
+        last[at >= 0] = self.places[at[at >= 0]]
+        return last

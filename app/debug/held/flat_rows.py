@@ -5,7 +5,7 @@ Polars reads its own files whole, which takes longer than all else that a sessio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from stepscope.app.debug.held.narrow_numbers import Numbers, narrow, narrowest
 ENDS = ("until", "last_until")
 """Columns of places in the order that may be NEVER."""
 FEW_TEXTS, SAMPLE = 4096, 10_000
+MANY = 64
+"""Of so many, what can be asked of all rows at once is asked so."""
 MOST_INT16 = (1 << 15) - 1
 POLARS = {np.int8: pl.Int8, np.int16: pl.Int16, np.int32: pl.Int32, np.int64: pl.Int64}
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -49,10 +51,27 @@ class Texts(NamedTuple):
         return cls(codes, ends, np.frombuffer(joined, np.uint8))
 
     def take(self, places: Iterable[int]) -> list[str | None]:
-        """The texts of a few rows."""
-        if len(self.codes):
-            return [self._text(int(self.codes[place])) for place in places]
-        return [self._text(place) for place in places]
+        """The texts of some rows; of many that have few texts, each text is made once."""
+        if not len(self.codes):
+            return self._own(np.asarray([*places], np.int64))
+        numbers = self.codes[np.asarray([*places], np.int64)]
+        if len(numbers) < MANY:
+            return [self._text(number) for number in numbers.tolist()]
+        known, which = np.unique(numbers, return_inverse=True)
+        texts = [self._text(number) for number in known.tolist()]
+        return [texts[at] for at in which.tolist()]
+
+    def are_among(self, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
+        """By row, whether its text is one of some."""
+        each = np.array([self._text(number) in wanted for number in range(len(self.ends))], bool)
+        return np.append(each, False)[self.codes] if len(self.codes) else each
+
+    def _own(self, places: Numbers) -> list[str | None]:
+        """The texts of rows that each have one of their own."""
+        ends = self.ends[places].tolist()
+        begins = np.where(places > 0, self.ends[np.maximum(places - 1, 0)], 0).tolist()
+        utf8 = self.utf8.data
+        return [str(utf8[begin:end], "utf-8") for begin, end in zip(begins, ends, strict=True)]
 
     def _text(self, number: int) -> str | None:
         if number < 0:
@@ -142,6 +161,20 @@ class FlatRows:
         asked = places[:1] if by_name.is_exact else places
         is_it = [found == text for found in self.texts(name).take(asked.tolist())]
         return places if all(is_it) else places[np.flatnonzero(is_it)]
+
+    def last_of(self, name: str, texts: Sequence[str], is_it: npt.NDArray[np.bool_]) -> list[int]:
+        """Of each text the last row of those that `is_it` marks that has it; -1 where none does."""
+        by_name = self._columns[ROWS_OF + name]
+        assert isinstance(by_name, ByName), name
+        if len(texts) < MANY or not by_name.is_exact:
+            every = [self.places_of(name, text) for text in texts]
+            return [int(max(own[is_it[own]], default=-1)) for own in every]
+        last = by_name.last_of(pl.Series(texts, dtype=pl.String), is_it).tolist()
+        found = iter(self.texts(name).take(place for place in last if place >= 0))
+        return [
+            place if place >= 0 and next(found) == text else -1
+            for place, text in zip(last, texts, strict=True)
+        ]
 
     def rows(self, places: Iterable[int], names: Sequence[str]) -> list[tuple[Any, ...]]:
         """Some columns of a few rows, as Python values."""

@@ -106,8 +106,8 @@ class Collected:
             self.skipped[f"requests beyond {self.limits.rows:,} ({raised_by('rows')})"] += 1
             return
         self.own.append(told)
-        if told.num_odd:
-            self.skipped[own.LEFT_OUT] += told.num_odd
+        if told.num_left_out:
+            self.skipped[own.LEFT_OUT] += told.num_left_out
 
     @property
     def origin(self) -> Origin | None:

@@ -48,7 +48,7 @@ class OwnRequest:
 
     rank: int
     rows: tuple[Row, ...]
-    num_odd: int
+    num_left_out: int
     is_whole: bool
     """Whether no event of it was dropped on the way."""
 

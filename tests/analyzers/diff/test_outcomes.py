@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stepscope.analyzers.diff.compare import diff
+from stepscope.analyzers.diff.compare import Difference, diff
+from stepscope.analyzers.diff.outcomes import outcomes
+from stepscope.app.present.diff_text import causes_table
 from tests.analyzers.rows import event
 from tests.traces import trace_of
 
@@ -63,3 +65,27 @@ def test_preemptions_that_name_nobody_are_counted_and_ends_are_not_made_up() -> 
 
     assert totals["preemptions"] == (5, 5)
     assert totals["finished"] == (None, None)
+
+
+def test_where_a_run_names_no_requests_their_time_is_not_known_to_be_none() -> None:
+    named = trace_of(
+        steps=[{"step": 1, "ts_ns": 5, "dur_ns": 10, "kind": "prefill"}],
+        lifecycle=[{"request": "r", "event": event, "ts_ns": at}
+                   for event, at in (("arrive", 0), ("admit", 5), ("finish", 15))],
+        batch_rows=[{"step": 1, "ts_ns": 5, "request": "r", "phase": "prefill", "num_tokens": 1}],
+    )  # fmt: skip
+    unnamed = trace_of(steps=[{"step": 1, "ts_ns": 5, "dur_ns": 10, "kind": "prefill"}])
+
+    causes = outcomes(named, unnamed).causes
+
+    assert causes["prefill"] == (10, None)
+    assert outcomes(unnamed, named).causes["prefill"] == (None, 10)
+    told = plain_table(diff(named, unnamed))
+    assert "not recorded" in told
+    assert " 0 ns" not in told
+
+
+def plain_table(found: Difference) -> str:
+    table = causes_table(found)
+    assert table is not None
+    return "\n".join(" ".join(map(str, row)) for row in table.rows)

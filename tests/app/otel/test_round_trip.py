@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepscope.ingest.derive.phases import request_phases
+from stepscope.app.otel.phases import request_phases
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.readers.otlp.own import LEFT_OUT
 from stepscope.ingest.schema import LIFECYCLE_EVENTS
@@ -97,10 +97,10 @@ def test_a_round_trip_keeps_every_phase_of_any_lifecycle(rows: list[Row], clock:
 
 
 def test_rows_without_a_request_or_a_time_that_there_is_are_left_out(tmp_path: Path) -> None:
-    odd = [{"request": None, "event": "arrive", "ts_ns": 5},
+    absurd = [{"request": None, "event": "arrive", "ts_ns": 5},
            {"request": "r", "event": "arrive", "ts_ns": 2**63 - 1},
            {"request": "r", "event": "arrive", "ts_ns": None}]  # fmt: skip
-    trace = trace_of(lifecycle=[*odd, {"request": "r", "event": "arrive", "ts_ns": 5}])
+    trace = trace_of(lifecycle=[*absurd, {"request": "r", "event": "arrive", "ts_ns": 5}])
 
     read = Trace.open(written(trace, tmp_path))
 
@@ -166,17 +166,17 @@ def test_beside_spans_of_others_times_are_those_of_the_file(tmp_path: Path) -> N
     assert rows_of(read, "lifecycle", "ts_ns") == [86_400 * 10**9]
 
 
-@pytest.mark.parametrize("odd", [
+@pytest.mark.parametrize("other", [
     {"name": "jump"}, {"timeUnixNano": "soon"}, {"timeUnixNano": "0"}, {"name": None},
 ])  # fmt: skip
-def test_an_event_that_is_none_of_a_lifecycle_is_counted(tmp_path: Path, odd: Row) -> None:
+def test_an_event_that_is_none_of_a_lifecycle_is_counted(tmp_path: Path, other: Row) -> None:
     rows = [
         {"request": "r", "event": event, "ts_ns": at}
         for at, event in enumerate(("arrive", "admit"))
     ]
     file = written(trace_of(lifecycle=rows, clock=ClockInfo("virtual")), tmp_path)
     told = json.loads(file.read_text())
-    told["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["events"][1] |= odd
+    told["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["events"][1] |= other
     file.write_text(json.dumps(told))
 
     read = Trace.open(file)

@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.otel.endpoint import endpoint_of
-from stepscope.app.otel.told import send
+from stepscope.app.otel.telling import send
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from tests.app.otel.receiver import Received, receiving
@@ -142,11 +142,13 @@ def test_two_runs_that_are_not_the_same_have_other_ids() -> None:
     assert next(one.spans()).trace_id != next(other.spans()).trace_id
 
 
-def test_findings_are_counted_by_rule_and_severity_and_those_unjudged_have_no_number() -> None:
+def test_findings_are_counted_by_rule_and_severity_and_those_that_could_not_judge_have_none() -> (
+    None
+):
     trace = Trace.open(ROOT / "sample_traces" / "fcfs-preemption-before.trace")
     checked = check(trace)
 
-    found, unjudged = told(trace, "metrics").gauges()
+    found, silent = told(trace, "metrics").gauges()
 
     numbers = {
         (each.attributes["stepscope.rule"], each.attributes.get("stepscope.severity")): each.value
@@ -158,7 +160,7 @@ def test_findings_are_counted_by_rule_and_severity_and_those_unjudged_have_no_nu
     assert {number for (_, severity), number in numbers.items() if severity is None} == {0}
     assert {rule for rule, _ in numbers} == checked.counts.keys()
     assert sum(number for number in numbers.values()) == sum(checked.counts.values())
-    assert [each.value for each in unjudged.points] == [len(checked.not_applicable)]
+    assert [each.value for each in silent.points] == [len(checked.not_applicable)]
 
 
 def as_official(line: Json, kind: type[Any]) -> Any:

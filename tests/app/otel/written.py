@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.otel.laid_out import laid_out
-from stepscope.app.otel.told import Told, write
+from stepscope.app.otel.telling import Told, write
 from stepscope.ingest.trace import Trace
 
 KINDS = ("spans", "metrics")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from functools import partial
+from functools import cached_property, partial
 
 import polars as pl
 import pytest
@@ -98,3 +98,68 @@ def test_a_client_that_has_gone_takes_nothing_with_it() -> None:
     goes_on.set()
 
     assert asyncio.run(turns.run(lambda: 7)) == 7
+
+
+def test_work_that_is_given_up_is_stopped() -> None:
+    turns = OneAtATime()
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless() -> None:
+        begun.set()
+        try:
+            while True:
+                pl.Series([1]).sum()
+        finally:
+            ended.set()
+
+    async def ask() -> str:
+        first = asyncio.ensure_future(turns.run(endless))
+        await asyncio.to_thread(begun.wait)
+        first.cancel()
+        return await turns.run(lambda: "next")
+
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == "next"
+    assert ended.is_set()
+
+
+def test_a_stop_that_comes_as_the_work_ends_stops_nothing_else() -> None:
+    turns = OneAtATime()
+    number = 300
+
+    async def ask() -> list[int]:
+        kept = []
+        for at in range(number):
+            given_up = asyncio.ensure_future(turns.run(lambda: None))
+            following = asyncio.ensure_future(turns.run(partial(int, at)))
+            await asyncio.sleep(0)
+            given_up.cancel()
+            kept.append(await following)
+        return kept
+
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == [*range(number)]
+
+
+def test_what_was_being_made_when_it_was_stopped_is_made_when_it_is_asked_for_again() -> None:
+    turns = OneAtATime()
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Held:
+        @cached_property
+        def made(self) -> int:
+            begun.set()
+            while not goes_on.is_set():
+                pass
+            return 7
+
+    held = Held()
+
+    async def ask() -> int:
+        first = asyncio.ensure_future(turns.run(lambda: held.made))
+        await asyncio.to_thread(begun.wait)
+        first.cancel()
+        await turns.run(lambda: None)
+        assert "made" not in vars(held)
+        goes_on.set()
+        return await turns.run(lambda: held.made)
+
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == 7

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepscope.ingest.derive.phases import request_phases
+from stepscope.app.otel.phases import request_phases
 from tests.traces import trace_of
 
 Row = dict[str, Any]

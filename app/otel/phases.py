@@ -1,8 +1,8 @@
 """The phases of each request: in the front end, queue, prefill, decode, preempted, delivery.
 
-They are the states of `states.py`, and what a request ran is told apart: prefill until its first
-token, or until the last of its prefills had ended, and decode from then on. Where neither is
-recorded it is *running*, and which of both is not known.
+They are the states of `ingest.derive.states`, and what a request ran is told apart: prefill until
+its first token, or until the last of its prefills had ended, and decode from then on. Where neither
+is recorded it is *running*, and which of both is not known.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stepscope.app.otel.as_json import metric_line, span_lines
 from stepscope.app.otel.endpoint import Endpoint
 from stepscope.app.otel.findings import gauges_of
 from stepscope.app.otel.laid_out import LaidOut
+from stepscope.app.otel.otlp_json import metric_line, span_lines
 from stepscope.app.otel.request_spans import requests_of, spans_of
 from stepscope.app.otel.telemetry import Attributes, Gauge, Span
 from stepscope.ingest.errors import MissingExtra
