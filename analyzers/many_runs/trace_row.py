@@ -112,11 +112,16 @@ SCHEMA = pl.Schema({column.name: column.type for column in COLUMNS})
 
 
 def trace_row(
-    trace: Trace, name: str, checked: CheckResult, slo: tuple[str, Slo] | None = None
+    trace: Trace,
+    name: str,
+    checked: CheckResult,
+    slo: tuple[str, Slo] | None = None,
+    gpus: pl.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Sum a trace up: a value for each of COLUMNS, but for those of a comparison.
 
-    `slo` is what was asked for, as text and as it was read.
+    `slo` is what was asked for, as text and as it was read; `gpus` is what `gpu_use` says of each
+    rank, for who has no spans of them at hand.
     """
     blamed = blame(trace)
     came = totals(trace, blamed)
@@ -128,7 +133,7 @@ def trace_row(
         **_latencies(trace, blamed),
         **(_slo(trace, blamed, *slo) if slo else {}),
         **_loads(trace),
-        **_use(trace),
+        **_use(trace, gpu_use(trace) if gpus is None else gpus),
         **_findings(checked),
     }
 
@@ -227,9 +232,9 @@ def _loads(trace: Trace) -> dict[str, float | None]:
     return told
 
 
-def _use(trace: Trace) -> dict[str, Any]:
+def _use(trace: Trace, gpus: pl.DataFrame) -> dict[str, Any]:
     told: dict[str, Any] = {}
-    gpus, cores = gpu_use(trace), core_use(trace)
+    cores = core_use(trace)
     if window := int(gpus["window_ns"].sum() or 0):
         told["gpu_busy"] = gpus["busy_ns"].sum() / window
         told["gpu_exposed"] = gpus["communication_ns"].sum() / window

@@ -28,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "why": "Follow a wait from who waits to the root.",
     "diff": "Find the first step at which two traces diverge.",
     "summary": "Sum traces up as rows of a table.",
+    "fleet": "Import, check and sum up thousands of traces into an archive.",
     "trend": "Show metrics over many runs, and where they change.",
     "replay": "Run a recorded run again, on a real scheduler or the reference engine.",
     "explain": "Show the page of a rule.",

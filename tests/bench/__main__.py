@@ -25,6 +25,7 @@ BENCHMARKS = (
     "bench_read",
     "bench_timeline",
     "bench_check",
+    "bench_fleet",
     "bench_rules",
     "bench_blame",
     "bench_web",

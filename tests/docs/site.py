@@ -45,6 +45,7 @@ START = (
     "attach-vllm",
     "attach",
     "follow",
+    "fleet",
     "compare",
     "recorder",
     "replay",

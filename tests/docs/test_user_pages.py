@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,16 @@ import pytest
 
 from stepscope import Recorder, Trace
 from stepscope.analyzers.check.registry import RULES
+from stepscope.app.cli.commands.fleet import fleet
 from stepscope.app.cli.main import COMMANDS
 from tests.conftest import ROOT
 from tests.docs.command_server import ready_commands
 from tests.docs.transcripts import console
+from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 
 DOCS = ROOT / "docs"
 TUTORIAL = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+FLEET = (DOCS / "fleet.md").read_text(encoding="utf-8")
 RECORDER = (DOCS / "recorder.md").read_text(encoding="utf-8")
 
 
@@ -37,6 +41,30 @@ def test_the_tutorial_shows_what_its_commands_print(commands: Path, tmp_path: Pa
     for command in shown:
         output = command.run(tmp_path, commands)
         assert command.is_met_by(output), f"$ {command.line}\n{output}"
+
+
+def test_the_page_on_fleets_shows_what_its_commands_print(commands: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    write_job(runs / "job0", job(3, num_steps=6), Look(), Look(), Look(swapped=9))
+    write_job(runs / "job1", job(2, num_steps=6, seed=1), Look(), Look())
+    (runs / "job1" / "rank1.json").write_bytes(b"nothing that a profiler writes")
+    shutil.copytree(ROOT / "sample_traces" / "fcfs-preemption-before.trace", runs / "one.trace")
+
+    shown = console(FLEET)
+
+    assert [each.line.split()[1] for each in shown].count("fleet") == 3
+    for command in shown:
+        output = command.run(tmp_path, commands)
+        assert command.is_met_by(output), f"$ {command.line}\n{output}"
+
+
+def test_the_other_commands_on_fleets_have_options_that_are_there() -> None:
+    unrun = "\n".join(re.findall(r"```sh\n(.*?)```", FLEET, flags=re.DOTALL))
+    options = {each for command in fleet.params for each in command.opts}
+
+    assert unrun.count("stepscope fleet") == 4
+    assert set(re.findall(r" (--\w+)", unrun)) <= options
 
 
 OURS = {"tui", "web", "open", "report"}

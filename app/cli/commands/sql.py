@@ -15,6 +15,9 @@ from stepscope.app.cli.progress import progress
 if TYPE_CHECKING:
     import polars as pl
 
+ARCHIVE = "fleet.json"
+"""A folder that has it is an archive, and no trace."""
+
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path))
@@ -33,9 +36,11 @@ def sql(
 ) -> None:  # fmt: skip
     """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
 
-    The table `findings` is what `stepscope check` finds in it. It runs as long as it takes, and all
-    of its rows are printed. A large join runs in a process of its own that has 8 GiB, so that it
-    fails in a line and not for want of memory.
+    The table `findings` is what `stepscope check` finds in it. TRACE may be an archive that
+    `stepscope fleet` made, too, with the tables traces, findings, failures and files.
+
+    The query runs as long as it takes, and all of its rows are printed. A large join runs in a
+    process of its own that has 8 GiB, so that it fails in a line and not for want of memory.
 
     Examples:
 
@@ -45,9 +50,15 @@ def sql(
     """
     from stepscope.ingest.query import Bounds
 
-    with progress() as report:
-        opened = open_trace(trace, report)
-    answer = opened.sql(query, Bounds(seconds, rows=None))
+    bounds = Bounds(seconds, rows=None)
+    if (trace / ARCHIVE).is_file():
+        from stepscope.analyzers.fleet.archive.partitions import asked_of
+
+        answer = asked_of(trace, query, bounds)
+    else:
+        with progress() as report:
+            opened = open_trace(trace, report)
+        answer = opened.sql(query, bounds)
     _PRINTERS[form](answer)
 
 
