@@ -93,20 +93,34 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
     ).collect()  # fmt: skip
     began, ended = times.row(0)
     makespan_ns = None if began is None else ended - began
-    each = tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len()).collect()
+    each = tokens_of_each(trace)
     num_tokens = int(each["num_tokens"].sum()) or None
+    came = of_finished(finished, each)
     return {
         "steps": trace.num_rows("steps") or None,
         "makespan_ns": makespan_ns,
         **_became(trace, served),
         "tokens": num_tokens,
         "tokens_per_s": num_tokens / makespan_ns * SECOND if num_tokens and makespan_ns else None,
+        **{name: told for name, told in came.items() if name != "fairness"},
+        "max_token_gap_ns": token_gaps(trace).select(pl.col("gap_ns").max()).collect().item(),
+        "fairness": came["fairness"],
+    }
+
+
+def tokens_of_each(trace: Trace) -> pl.DataFrame:
+    """How many tokens each request got: rank, request, num_tokens."""
+    return tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len()).collect()
+
+
+def of_finished(finished: pl.DataFrame, each: pl.DataFrame) -> dict[str, Any]:
+    """What those came to who finished, with their tokens: latencies, and how fair it was."""
+    return {
         "latency_mean_ns": _whole(finished["latency_ns"].mean()),
         "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
         "latency_max_ns": _whole(finished["latency_ns"].max()),
         "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
         "ttft_p99_ns": _whole(finished["ttft_ns"].quantile(0.99, "nearest")),
-        "max_token_gap_ns": token_gaps(trace).select(pl.col("gap_ns").max()).collect().item(),
         "fairness": _fairness(finished.join(each, on=list(REQUEST))),
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -22,7 +22,7 @@ from stepscope.analyzers.latency.blame import Blame, blame, spread
 from stepscope.analyzers.summary.core_use import core_use
 from stepscope.analyzers.summary.gpu_use import gpu_use
 from stepscope.analyzers.summary.latencies import FINISHED, gaps_ns, latencies
-from stepscope.analyzers.summary.load_over_time import load_over_time
+from stepscope.analyzers.summary.load_over_time import OverTime, load_over_time
 from stepscope.analyzers.summary.slo import MET, MISSED, NOT_SERVED, UNKNOWN, Slo, judged
 from stepscope.ingest.trace import Trace
 
@@ -107,6 +107,9 @@ COLUMNS = (
     Column("divergence", pl.String, "how it compares with it: equal, prefix, diverged, "
            "incomparable"),
     Column("diverged_step", pl.Int64, "the first step at which it is not the same"),
+    Column("window", pl.Int64, "of a row of a window of steps its number; null in a trace's row"),
+    Column("first_step", pl.Int64, "the first step in it"),
+    Column("last_step", pl.Int64, "the last step in it"),
 )  # fmt: skip
 SCHEMA = pl.Schema({column.name: column.type for column in COLUMNS})
 
@@ -130,9 +133,9 @@ def trace_row(
         "trace": name,
         **_told(trace),
         **{each: came[each] for each in came if each in SCHEMA},
-        **_latencies(trace, blamed),
+        **quantiles(latencies(trace, blamed), gaps_ns(trace)),
         **(_slo(trace, blamed, *slo) if slo else {}),
-        **_loads(trace),
+        **loads(load_over_time(trace)),
         **_use(trace, gpu_use(trace) if gpus is None else gpus),
         **_findings(checked),
     }
@@ -191,12 +194,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _latencies(trace: Trace, blamed: Blame) -> dict[str, int]:
-    """Quantiles, of those that finished; nothing of what nobody tells."""
-    each = latencies(trace, blamed)
+def quantiles(each: pl.DataFrame, gaps: pl.Series) -> dict[str, int]:
+    """Quantiles, of those that finished, and of gaps between tokens; nothing of what nobody tells.
+
+    `each` is what `latencies` gives of requests.
+    """
     finished = each.filter(pl.col("outcome").eq_missing(FINISHED))
     times = {metric: finished[f"{metric}_ns"] for metric in ("latency", "ttft", "tpot")}
-    times["token_gap"] = gaps_ns(trace)
+    times["token_gap"] = gaps
     return {
         f"{metric}_{name}_ns": quantile
         for metric, every in times.items()
@@ -217,11 +222,12 @@ def _slo(trace: Trace, blamed: Blame, text: str, slo: Slo) -> dict[str, Any]:
     return {"slo": text, **counts, "goodput": found.goodput}
 
 
-def _loads(trace: Trace) -> dict[str, float | None]:
+def loads(over_time: Mapping[str, Sequence[OverTime]]) -> dict[str, float | None]:
+    """Queues and the KV cache: the mean over time, and the most of a rank."""
     told: dict[str, float | None] = {}
     for source, name in (("num_waiting", "waiting"), ("num_running", "running"),
                          ("kv_usage", "kv_usage")):  # fmt: skip
-        lines = load_over_time(trace).get(source, ())
+        lines = over_time.get(source, ())
         means = [line.mean for line in lines]
         known = [mean for mean in means if mean is not None]
         if known and len(known) == len(means):

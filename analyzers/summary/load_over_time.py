@@ -41,6 +41,18 @@ class OverTime:
         whole = int(self.ts_ns[-1] - self.ts_ns[0])
         return float((self.values[:-1] * np.diff(self.ts_ns)).sum() / whole) if whole else None
 
+    def within(self, from_ns: int, to_ns: int) -> OverTime | None:
+        """The part of it from a time to just before another, None where it tells of none of it."""
+        first, last = max(from_ns, int(self.ts_ns[0])), min(to_ns, int(self.ts_ns[-1]))
+        if first >= to_ns or first > last:
+            return None
+        begin = int(np.searchsorted(self.ts_ns, first, "right")) - 1
+        end = int(np.searchsorted(self.ts_ns, to_ns, "left"))
+        times, values = [first, *self.ts_ns[begin + 1 : end]], [*self.values[begin:end]]
+        if times[-1] < last:  # what it was last holds until then
+            times, values = [*times, last], [*values, values[-1]]
+        return OverTime(self.rank, np.array(times, np.int64), np.array(values), self.source)
+
 
 def load_over_time(trace: Trace) -> dict[str, tuple[OverTime, ...]]:
     """`num_waiting`, `num_running` and `kv_usage` (a share) over time, of the ranks that tell.

@@ -79,6 +79,9 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
         others = ", ".join(sorted(str(each) for each in versions - {VERSION}))
         what = f"its columns are those of version {others}, and only {VERSION} is known"
         raise TraceError(what, where=str(path), todo="sum the traces up again")
+    if "window" in table.columns and table["window"].is_not_null().any():
+        what = "its rows are of windows of steps, and not of runs"
+        raise TraceError(what, where=str(path), todo="sum the traces up without --window")
     return table.drop(name for name in NOT_READ if name in table.columns).to_dicts()
 
 

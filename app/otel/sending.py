@@ -73,6 +73,7 @@ class Sender:
         exporter = OTLPSpanExporter(address, timeout=self._timeout, session=session)
         with _quietly(exporter):
             for some in some_of(spans, AT_A_TIME):
+                session.answer = session.failure = None
                 exporter.export([self._source.span(each) for each in some])
                 self._refuse(session, address, ExportTraceServiceResponse(), num_sent)
                 num_sent += len(some)

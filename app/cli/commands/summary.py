@@ -29,13 +29,15 @@ FILES = (".parquet", ".json", ".csv")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--reference", metavar="TRACE", type=click.Path(path_type=Path),
               help="Also say at which step each diverges from this one.")  # fmt: skip
+@click.option("--window", metavar="STEPS", type=click.IntRange(min=1),
+              help="A row for each window of so many steps, not for each trace.")  # fmt: skip
 @click.option("--columns", "show_columns", is_flag=True,
               help="Print what the columns are; sum nothing up.")  # fmt: skip
 @holds_slo
 @opens_traces
 def summary(
     traces: tuple[Path, ...], out: Path | None, force: bool, reference: Path | None,
-    show_columns: bool, slo: str | None, open_trace: OpenTrace,
+    window: int | None, show_columns: bool, slo: str | None, open_trace: OpenTrace,
 ) -> int:  # fmt: skip
     """Sum up each TRACE, or each trace in a folder, as a row of a table whose columns stay.
 
@@ -44,6 +46,10 @@ def summary(
     GPUs and cores were, what each rule found, and with --reference where it diverges from that.
     What a trace does not tell is null. Numbers are those of diff, blame and check.
 
+    With --window each row is of so many steps, counted from step 0: what happened in them, and what
+    those came to who ended in them. Counts of the windows add up to those of the trace; what rules
+    found, and what GPUs and cores did, is told of a whole trace alone.
+
     A trace that cannot be read is named, and the others are summed up; the command exits 3 then.
 
     Examples:
@@ -51,12 +57,15 @@ def summary(
     \b
       stepscope summary run.trace
       stepscope summary runs/ --slo ttft=500ms,tpot=50ms -o runs.parquet
+      stepscope summary run.trace --window 100 -o windows.csv
     """
     from stepscope.analyzers.many_runs.trace_row import table_of
     from stepscope.analyzers.summary.slo import slo_of
 
     if show_columns:
         return _show_columns()
+    if window is not None and reference is not None:
+        raise click.UsageError("--reference compares whole traces, and --window is of a part.")
     if not traces:
         raise click.UsageError("Missing argument 'TRACE...'.")
     if out is not None:
@@ -68,7 +77,7 @@ def summary(
     paths = dict.fromkeys(each for path in traces for each in traces_in(path) or [path])
     with progress() as report:
         other = None if reference is None else (str(reference), open_trace(reference, report))
-        rows, num_unread = summed_up(paths, asked, other, open_trace, report)
+        rows, num_unread = summed_up(paths, asked, other, open_trace, report, window)
     _write(table_of(rows), out)
     return TraceError.exit_code if num_unread else 0
 

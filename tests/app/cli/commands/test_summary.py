@@ -153,3 +153,32 @@ def test_a_terminal_has_a_column_for_each_trace(stepscope: Command, sample_trace
     assert next(line for line in run.out.splitlines() if line.startswith("steps")).split() == [
         "steps", "88", "202",
     ]  # fmt: skip
+
+
+def test_a_row_for_each_window_of_steps_is_written_where_it_is_asked_for(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    trace = sample_traces / "fcfs-preemption-before.trace"
+    [whole] = rows_of(stepscope, trace, "--slo", SLO)
+    windows = rows_of(stepscope, trace, "--slo", SLO, "--window", 10)
+
+    assert [each["window"] for each in windows] == [*range(len(windows))]
+    assert len(windows) > 3
+    assert whole["window"] is None
+    assert sum(each["slo_missed"] for each in windows) == whole["slo_missed"]
+    assert {each["trace"] for each in windows} == {str(trace)}
+
+
+def test_windows_are_compared_with_no_reference_and_are_no_runs(
+    stepscope: Command, sample_traces: Path
+) -> None:
+    trace = sample_traces / "mix-admission-before.trace"
+
+    refused = stepscope("summary", trace, "--window", 5, "--reference", trace)
+    assert refused.code == 2
+    assert "--reference compares whole traces" in refused.err
+    rows_of(stepscope, trace, "--window", 1)
+    trend = stepscope("trend", "out.json")
+    assert trend.code == 3
+    assert "its rows are of windows of steps, and not of runs" in trend.err
+    assert stepscope("summary", trace, "--window", 0).code == 2
