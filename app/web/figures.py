@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from dash import dcc
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
-from stepscope.app.debug.shown.value_over_run import NO_STEP, ValueOverRun
 from stepscope.app.palette import (
     ACCENT,
     BORDER,
@@ -26,7 +24,6 @@ from stepscope.app.palette import (
     TEXT,
 )
 from stepscope.app.timeline import Composition, LoadOverTime
-from stepscope.app.units import moment
 
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -45,6 +42,8 @@ NEAR = 32
 """Steps that are shown on either side of the one in question."""
 FLAT = 6
 """Times the most tokens from which on a budget is said and not drawn."""
+FEW_STEPS = 12
+"""Fewer steps than this have a tick each, and the last is as wide as the others."""
 POINTS = 1200
 """Steps or means of steps that a chart over a whole trace shows at most."""
 FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
@@ -163,21 +162,37 @@ def overview(of: Composition, index: int | None) -> go.Figure:
         ("KV blocks free", (("KV blocks free", of.kv_free),)),
     ]
     known = [row for row in rows if any(np.isfinite(values).any() for _, values in row[1])]
+    are_few = 0 < len(of) < FEW_STEPS
     figure = make_subplots(max(1, len(known)), 1, shared_xaxes=True, vertical_spacing=0.13)
     for row, (title, lines) in enumerate(known, 1):
         for name, values in lines:
             trace = _area if title == "tokens a step" else _line
-            figure.add_trace(trace(step, places, _means(values, edges), name), row, 1)
+            line = trace(step, places, _means(values, edges), name)
+            figure.add_trace(_with_last(line) if are_few else line, row, 1)
         figure.add_annotation(_title(f"{title} · {_ends(of.step)}", row))
     if known and known[0][0] == "tokens a step":
         figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
     figure.update_layout(layout(margin={"l": 52, "r": 14, "t": 18, "b": 34}, hovermode="x"))
-    figure.update_xaxes(fixedrange=True)
+    whole = {"dtick": 1} if are_few else {}
+    figure.update_xaxes(fixedrange=True, **whole)
     _name_axis(figure, len(known) or 1)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
     if index is not None:
         figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
     return figure
+
+
+def _with_last(trace: go.Scatter) -> go.Scatter:
+    """The same with room for the last step, whose value would hold until a step that is not there.
+
+    A click on any place of a step goes to that step.
+    """
+    x, y, text = (np.asarray(each) for each in (trace.x, trace.y, trace.text))
+    if not len(x):
+        return trace
+    end = x[-1] + (x[-1] - x[-2] if len(x) > 1 else 1)
+    more = {"x": np.append(x, end), "y": np.append(y, y[-1]), "text": [*text, text[-1]]}
+    return trace.update(**more, customdata=[*x.tolist(), x[-1]])
 
 
 def _ends(step: Steps) -> str:
@@ -245,40 +260,6 @@ def _line(step: Steps, places: list[str], values: Floats, name: str) -> go.Scatt
         line={"color": COLOURS[name], "width": 1.5, "shape": "hv", "dash": dash},
         hovertemplate="%{text} · %{y:,.1~f} " + name + "<extra></extra>",
     )
-
-
-def value_over(value: ValueOverRun, origin_ns: int, here_ns: int) -> go.Figure:
-    """A value over the run, and where one stands; of many rows, the most of each part is shown.
-
-    A point carries where a click on it leads, as a part of an address.
-    """
-    ts_ns, values = value.line.ts_ns, value.line.values
-    edges = np.linspace(0, len(values), min(POINTS, len(values)) + 1).astype(int)
-    most = [a + int(np.argmax(values[a:b])) for a, b in pairwise(edges.tolist())]
-    most.append(len(values) - 1)  # which holds up to the end
-    first_ns, last_ns = (end - origin_ns for end in value.line.bounds_ns)
-    after_ns = [*(ts_ns[most[:-1]] - origin_ns).tolist(), last_ns]
-    figure = go.Figure(layout=layout(margin={"l": 52, "r": 34, "t": 4, "b": 18}, hovermode="x"))
-    figure.add_scatter(
-        x=after_ns,
-        y=values[most],
-        customdata=[
-            f"ts={max(ts, 0)}" if step == NO_STEP else f"step={step}"
-            for ts, step in zip(after_ns, value.step[most].tolist(), strict=True)
-        ],
-        text=[moment(ts, 1_000) for ts in after_ns],
-        mode="lines",
-        line={"color": STATES[COUNTER].colour, "width": 1.5, "shape": "hv"},
-        hovertemplate="%{y:,.4~g} at %{text}<extra></extra>",
-    )
-    ends = [first_ns, max(last_ns, first_ns + 1)]
-    figure.update_xaxes(
-        range=ends, fixedrange=True, tickvals=ends, showticklabels=True,
-        ticktext=[moment(end, 1_000_000) for end in ends],
-    )  # fmt: skip
-    figure.update_yaxes(nticks=3, fixedrange=True)
-    figure.add_vline(here_ns - origin_ns, line={"color": ACCENT, "width": 1})
-    return figure
 
 
 def layout(**more: Any) -> dict[str, Any]:

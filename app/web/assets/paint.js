@@ -6,6 +6,7 @@
 
 const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
 const LABELLED = 16; // spans below this many pixels get no label
+const SCALE = 11;    // pixels above a counter's line, for the most that it is
 export const TALL = 16; // pixels of a lane that are painted
 export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif';
 const FAINT = 0.32;  // of a pixel that is hardly busy
@@ -246,7 +247,7 @@ function column(ink, first, x, width, state, density) {
 export function counter(ctx, line, picture, view, y, height) {
   const spread = line.high - line.low || 1;
   /** @param {number} value */
-  const scaled = (value) => y + height - 2 - ((value - line.low) / spread) * (height - 6);
+  const scaled = (value) => y + height - 2 - ((value - line.low) / spread) * (height - SCALE - 4);
   const perPixel = (picture.t1 - picture.t0) / picture.width;
   /** @param {number} i */
   const at = (i) => (picture.t0 + i * perPixel - view.t0) * view.scale;

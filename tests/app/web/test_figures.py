@@ -86,5 +86,23 @@ def test_pointing_at_a_mean_of_steps_says_which_they_are() -> None:
         for num in (2, 2 * figures.POINTS)
     )
 
-    assert list(few.data[0].text) == ["step 0", "step 1"]
+    assert list(few.data[0].text) == ["step 0", "step 1", "step 1"]
     assert many.data[0].text[1] == "mean of steps 2 to 3"
+
+
+def test_a_single_step_is_seen_and_a_click_anywhere_in_a_step_goes_to_it() -> None:
+    rows = [
+        {"step": step, "ts_ns": step * 10, "dur_ns": 10, "kind": "decode",
+         "num_prefill_tokens": 0, "num_decode_tokens": 5 * step}
+        for step in (7, 8)
+    ]  # fmt: skip
+    alone, two = (
+        figures.overview(Composition.of(trace_of(steps=rows[:number])), None) for number in (1, 2)
+    )
+
+    decode = next(each for each in alone.data if each.name == "decode")
+    assert [decode.x.tolist(), decode.y.tolist()] == [[7, 8], [35, 35]]
+    decode = next(each for each in two.data if each.name == "decode")
+    assert [decode.x.tolist(), decode.y.tolist()] == [[7, 8, 9], [35, 40, 40]]
+    assert list(decode.customdata) == [7, 8, 8]
+    assert two.layout.xaxis.dtick == 1

@@ -1,7 +1,7 @@
-"""Take pictures of both fronts over many traces, to be looked at: `python -m tests.docs.pictures.gallery`.
+"""Take pictures of both fronts over many traces, to be looked at. Needs Debian's chromium.
 
-`python -m tests.docs.pictures.gallery FOLDER TRACE...` writes FOLDER/NAME-VIEW-SIZE-THEME.png of the page at
-two widths, light and dark, and of the terminal at two sizes. Needs Debian's chromium.
+`python -m tests.docs.pictures.gallery FOLDER TRACE...` writes FOLDER/NAME-VIEW-SIZE-THEME.png of
+the page at two widths, light and dark, and of the terminal at two sizes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from stepscope.app.web.listen import Quiet
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
+from tests.app.tui.stage import press, settle
 from tests.app.web.in_browser.browser import ABSENT, chromium
 
 SIZES = ((1280, 800), (2560, 1440))
@@ -100,10 +101,9 @@ def draw_terminal(trace: Trace, result: CheckResult) -> dict[str, str]:
         for size in TERMINALS:
             app = StepscopeApp(trace, result)
             async with app.run_test(size=size) as pilot:
-                await pilot.pause(1)
+                await settle(pilot)
                 for page, keys in PAGES.items():
-                    await pilot.press(*keys)
-                    await pilot.pause(0.5)
+                    await press(pilot, *keys)
                     found[f"{page}-{size[0]}x{size[1]}"] = app.export_screenshot(title=trace.name)
         return found
 
