@@ -132,6 +132,7 @@ class BothApp(StepscopeApp):
     def begin_to_read(self) -> None:
         """Begin to read both."""
         top = self.query_one(TopBar)
+        top.cuts_name = False
         top.trace_name, top.variant = _named(self.traces), ""
         self._read()
 

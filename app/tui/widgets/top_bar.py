@@ -12,11 +12,18 @@ from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.app.units import count
+from stepscope.app.widths import fit_middle, width_of
+
+PROGRAM = " stepscope"
+LEAST_NAME = 8
+"""Cells of a name that is cut; of fewer nobody could tell it."""
 
 
 class TopBar(Bar):
     """Name and variant on the left; step, time and findings on the right, which never give way."""
 
+    cuts_name = True
+    """Whether a part of the name says which trace it is; of two names no part does."""
     trace_name: reactive[str] = reactive("")
     variant: reactive[str] = reactive("")
     place: reactive[str] = reactive("")
@@ -24,13 +31,20 @@ class TopBar(Bar):
     progress: reactive[str] = reactive("")
 
     def left(self) -> Sequence[Piece]:
-        """The program, the trace, its variant."""
+        """The program, the trace, its variant; a long name is cut where there is no more room."""
+        name, room = self.trace_name, self._room_for_name()
+        if self.cuts_name and LEAST_NAME <= room < width_of(name):
+            name = fit_middle(name, room)
         variant = [Piece(f" · {self.variant}", ink(MUTED, PANEL))] if self.variant else []
         return [
-            Piece(" stepscope", ink(ACCENT, PANEL, bold=True), "app.page('overview')"),
-            Piece(f"  {self.trace_name}", ink(TEXT, PANEL)),
+            Piece(PROGRAM, ink(ACCENT, PANEL, bold=True), "app.page('overview')"),
+            Piece(f"  {name}", ink(TEXT, PANEL)),
             *variant,
         ]
+
+    def _room_for_name(self) -> int:
+        taken = sum(width_of(piece.text) for piece in self.right())
+        return self.size.width - taken - width_of(PROGRAM) - 2
 
     def right(self) -> Sequence[Piece]:
         """Where we are, and the findings by severity; a click opens them."""

@@ -1,0 +1,25 @@
+"""The line at the top says which trace it is, however little room there is for its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.tui.stage import RESULT, conflict_trace, opened, screen_lines
+
+
+async def test_a_long_name_is_cut_in_its_middle_and_the_place_and_the_findings_stay(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = conflict_trace()
+    monkeypatch.setattr(trace, "name", "a-long-name-of-a-run-on-some-day-or-other.trace")
+    async with opened(trace, RESULT, size=(80, 24)) as pilot:
+        top = screen_lines(pilot)[0]
+
+    assert "stepscope  a-long" in top
+    assert ".trace  step 1 of" in top
+    assert "✖ 1" in top
+
+
+async def test_a_name_for_which_there_is_room_is_whole() -> None:
+    async with opened(conflict_trace(), RESULT, size=(80, 24)) as pilot:
+        assert "conflict.trace" in screen_lines(pilot)[0]
