@@ -1,1 +1,1 @@
-"""Thousands of traces: found, read by many processes, checked, and kept as rows of an archive."""
+"""Thousands of traces: found, read by many processes, checked, and put into an archive as rows."""

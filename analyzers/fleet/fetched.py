@@ -27,7 +27,8 @@ def at_hand(place: Place) -> Iterator[Path]:
     url = place.path.decode()
     files, inside = store_of(url)
     with TemporaryDirectory(prefix="stepscope-fleet-") as folder:
-        copy = Path(folder, inside.rstrip("/").rpartition("/")[2] or "trace")
+        name = inside.rstrip("/").rpartition("/")[2]
+        copy = Path(folder, "trace" if name in ("", ".", "..") else name)
         try:
             files.get(inside, str(copy), recursive=files.isdir(inside))
         except Exception as error:  # each store has exceptions of its own

@@ -112,8 +112,7 @@ def _of_url(url: str) -> Iterator[Found]:
     files, inside = store_of(url)
     try:
         listed = files.glob(inside) if glob.has_magic(inside) else [inside]
-        every = [name for each in listed for name in (files.find(each) or [each])]
-        every = [name for name in dict.fromkeys(every) if files.isfile(name)]
+        every = {name for each in listed for name in files.find(each)}
     except Exception as error:  # each store has exceptions of its own
         said = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise TraceError(f"it cannot be listed: {said}", where=url) from None

@@ -77,13 +77,16 @@ class _Trace:
         self.why = [each.why for each in self.digests]
         self.sent = [None] * len(self.digests)
 
-    def files(self, more: str = "") -> tuple[FileRow, ...]:
-        """A row for each file; `more` is why the whole cannot be read."""
+    def files(self) -> tuple[FileRow, ...]:
+        """A row for each file."""
         told = zip(self.found.places, self.digests, self.sent, self.why, strict=True)
         return tuple(
             FileRow(
-                _path(place), each.sha256 or None, each.num_bytes if each.sha256 else None, sent,
-                why or more,
+                _path(place),
+                each.sha256 or None,
+                each.num_bytes if each.sha256 else None,
+                sent,
+                why,
             )
             for place, each, sent, why in told
         )  # fmt: skip
@@ -276,7 +279,13 @@ class Importing:
         self._added(trace, trace.files(), outcome)
 
     def _failed(self, trace: _Trace, why: str) -> None:
-        self._added(trace, trace.files(why))
+        """Say why a trace cannot be read; of a job, whose files could be, that is another row."""
+        if trace.found.is_job:
+            whole = FileRow(trace.found.name, None, None, why=why)
+            self._added(trace, (*trace.files(), whole))
+            return
+        trace.why[0] = why
+        self._added(trace, trace.files())
 
     def _added(
         self, trace: _Trace, files: tuple[FileRow, ...], outcome: Outcome | None = None

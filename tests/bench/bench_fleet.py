@@ -2,7 +2,7 @@
 
 Files are of jobs of 8 ranks; every fourth job is made of what real profiles hold, cut to a tenth of
 their events and named for another rank. `moved_mb` is what rules over several ranks were sent, of
-`files_mb`. `killed` is 2 workers of which one is ended every 2 seconds, with 1% of the files
+`files_mb`. `killed` is 2 workers of which one is ended every 5 seconds, with 1% of the files
 damaged; `unnamed` counts damaged files that the archive does not name. `query_s` is one lazy query
 over the archive. The last row is one job of 1,024 ranks of which one goes another order.
 """
@@ -29,7 +29,7 @@ from tests.conftest import ROOT
 from tests.ingest.derive.collectives.rank_jobs import Look, events, job
 
 NUM_FILES, PER_JOB, NUM_RANKS = 2_000, 8, 1_024
-KILL_EVERY_S = 2.0
+KILL_EVERY_S = 5.0
 REAL_EVENTS = 3_000
 QUERY = (
     "select traces.trace, count(*) as found from traces join findings on traces.key = findings.key "

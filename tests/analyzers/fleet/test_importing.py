@@ -271,3 +271,14 @@ def test_a_job_that_has_grown_is_another_trace(archive: Path, ranks: Path) -> No
 
     assert (tally.num_checked, tally.num_known) == (1, 0)
     assert [row["num_files"] for row in rows(archive, "traces")] == [3, 4]
+
+
+def test_a_job_that_cannot_be_joined_is_named_as_a_whole(archive: Path, ranks: Path) -> None:
+    def no_join(task: Task) -> Answer:
+        return Failed("too large") if isinstance(task, Job) else quickly(task)
+
+    imported(archive, ranks, pool=Here(no_join))
+
+    (failure,) = rows(archive, "failures", "path", "reason")
+    assert failure == {"path": str(ranks), "reason": "too large"}
+    assert rows(archive, "traces") == []
