@@ -11,7 +11,6 @@ import polars as pl
 
 from stepscope.app import palette
 from stepscope.app.printable import plain
-from stepscope.app.timeline.lanes.in_parts import one_ahead, some_after_others
 from stepscope.app.timeline.lanes.lane import (
     LaneName,
     LaneSpans,
@@ -22,7 +21,8 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
-from stepscope.app.timeline.lanes.mixed_rows import MixedRows
+from stepscope.app.timeline.spans.in_parts import one_ahead, some_after_others
+from stepscope.app.timeline.spans.mixed_rows import MixedRows
 from stepscope.app.timeline.spans.woven import in_turn, woven
 from stepscope.ingest.derive.states import held_since, with_held
 from stepscope.ingest.schema import CORE_KINDS
@@ -80,7 +80,7 @@ def _parts(trace: Trace, lanes: pl.DataFrame, last_ns: int) -> Iterator[pl.DataF
 
 
 def _told(rows: pl.LazyFrame, *more: str | pl.Expr) -> pl.LazyFrame:
-    """What is laid out of blocks: `TOLD` but for the lane, and more."""
+    """What is laid out of blocks, and more columns."""
     state = pl.lit(palette.UNKNOWN, pl.UInt8)
     for shape, known in STATE_OF_SHAPE.items():  # asked in turn takes half as long as looked up
         state = pl.when(shape=shape).then(pl.lit(known, pl.UInt8)).otherwise(state)

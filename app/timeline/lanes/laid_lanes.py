@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from stepscope.app.timeline.lanes.counters import Counter
-from stepscope.app.timeline.lanes.in_parts import one_ahead
 from stepscope.app.timeline.lanes.lane import Ints, Lane, LaneName, LaneSpans
 from stepscope.app.timeline.span_index import Section, SpanIndex
+from stepscope.app.timeline.spans.in_parts import one_ahead
 from stepscope.app.timeline.spans.piles import Piles
 from stepscope.app.timeline.spans.span_columns import Columns, ColumnsBuilder
 from stepscope.app.timeline.spans.sublanes import in_sublanes

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stepscope.app.timeline.lanes import mixed_rows
-from stepscope.app.timeline.lanes.mixed_rows import MixedRows
+from stepscope.app.timeline.spans import mixed_rows
+from stepscope.app.timeline.spans.mixed_rows import MixedRows
 from stepscope.ingest.times import FAR_NS
 
 FAR = -(2**63)
