@@ -27,7 +27,7 @@ from stepscope.app.web.resolve import resolve
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
 from stepscope.app.web.side_by_side.pair_panes import pair_pane, relation
 from stepscope.app.web.skeleton.layout import marks, num_findings
-from stepscope.app.web.skeleton.top_bar import legend
+from stepscope.app.web.skeleton.page_header import legend
 from stepscope.app.web.source import Source
 from stepscope.app.web.view import LONGEST, View
 from stepscope.ingest.errors import ConfigError

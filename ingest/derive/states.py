@@ -14,14 +14,11 @@ one is *pending*. A core that is neither running nor held is *idle*.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
-Ints = npt.NDArray[np.int64]
 REQUEST = ("rank", "request")
 BEFORE = ("receive", "arrive")
 """What happens to a request before anybody has decided anything about it."""
@@ -160,17 +157,3 @@ def with_held(core_spans: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(given_ns=pl.min_horizontal(pl.coalesce("dispatch_ns", "ts_ns"), "ts_ns"))
         .with_columns(held_ns=pl.min_horizontal(pl.max_horizontal(wanted_ns, free_ns), "ts_ns"))
     )
-
-
-def held_since(ts_ns: Ints, dispatch_ns: Ints, end_ns: Ints) -> Ints:
-    """The `held_ns` of `with_held`, of the blocks of one core in order of their starts.
-
-    A block whose dispatch is not known has its start there, one without an end has `FAR_NS`.
-    """
-    held: Ints = np.minimum(dispatch_ns, ts_ns)
-    np.minimum.accumulate(held[::-1], out=held[::-1])
-    free = np.maximum.accumulate(end_ns)
-    np.clip(free, -FAR_NS, FAR_NS, out=free)
-    np.maximum(held[1:], free[:-1], out=held[1:])
-    np.maximum(held[:1], -FAR_NS, out=held[:1])
-    return np.minimum(held, ts_ns, out=held)

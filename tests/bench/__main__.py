@@ -33,7 +33,7 @@ BENCHMARKS = (
     "bench_report",
     "bench_debug",
     "bench_tui",
-    "bench_frames",
+    "bench_tui.frames",
 )
 
 

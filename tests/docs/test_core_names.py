@@ -9,7 +9,7 @@ from stepscope.app.cli.main import cli
 from stepscope.app.palette import CORES, STATES
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.plot.lane_painter import section_legend
-from stepscope.app.web.skeleton.top_bar import _chip
+from stepscope.app.web.skeleton.page_header import _chip
 from stepscope.app.web.wire import notes
 from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import loaded_of

@@ -21,10 +21,11 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
+from stepscope.app.timeline.spans.held_cores import held_since
 from stepscope.app.timeline.spans.in_parts import one_ahead, some_after_others
 from stepscope.app.timeline.spans.mixed_rows import MixedRows
 from stepscope.app.timeline.spans.woven import in_turn, woven
-from stepscope.ingest.derive.states import held_since, with_held
+from stepscope.ingest.derive.states import with_held
 from stepscope.ingest.schema import CORE_KINDS
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace

@@ -14,7 +14,7 @@ from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.flags import flag_form
-from stepscope.app.web.skeleton.top_bar import bar, called
+from stepscope.app.web.skeleton.page_header import bar, called
 from stepscope.app.web.view import View
 
 MARK_PLACES = 400

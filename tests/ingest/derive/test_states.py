@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.ingest.derive.states import (
-    held_since,
     is_list_of_arrivals,
     request_states,
     step_times,
     with_held,
 )
-from stepscope.ingest.times import FAR_NS
 from tests.traces import trace_of
 
 BLOCK = {"task": 1, "block": 0, "shape": "AIC", "group": 0, "core": 0}
@@ -148,24 +145,6 @@ def test_a_core_is_held_if_a_block_was_dispatched_to_it_and_none_runs(
     runs = any(span["ts_ns"] <= ts_ns < span["end_ns"] for span in spans)
     given_one = any(span["dispatch_ns"] <= ts_ns < span["ts_ns"] for span in spans)
     assert any(row["held_ns"] <= ts_ns < row["ts_ns"] for row in told) == (given_one and not runs)
-
-
-@given(blocks, st.data())
-def test_blocks_of_one_core_are_held_alike_whether_told_as_rows_or_as_arrays(
-    drawn: list[tuple[int, int, int]], data: st.DataObject
-) -> None:
-    ends = st.none() | st.sampled_from([-(2**63), 2**63 - 1]) | st.integers(0, 40)
-    spans: list[dict[str, Any]] = [
-        {**BLOCK, "dispatch_ns": at if run else None, "ts_ns": at + wait, "end_ns": data.draw(ends)}
-        for at, wait, run in drawn
-    ]
-    told = with_held(trace_of(core_spans=spans).core_spans).collect()
-    given_ns = told.select(pl.coalesce("dispatch_ns", "ts_ns")).to_series().to_numpy()
-    end_ns = told["end_ns"].fill_null(FAR_NS).to_numpy()
-
-    held = held_since(told["ts_ns"].to_numpy(), given_ns, end_ns)
-
-    assert held.tolist() == told["held_ns"].to_list()
 
 
 def test_arrivals_alone_are_a_list_and_no_run() -> None:
