@@ -63,7 +63,7 @@ class CollectiveAlone:
         names = pl.col("group").filter(pl.col("group") != "")
         alone = (
             operations(trace)
-            .filter(pl.col("expected_ranks").str.contains(r"^\s*\d+\s*$"))
+            .filter(pl.col("expected_ranks").cast(pl.String).str.contains(r"^\s*\d+\s*$"))
             .group_by("rank")
             .agg(
                 pl.col(first).sort_by(first).first(),

@@ -99,15 +99,21 @@ def _told(collectives: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     tags = tags.select("rank", "step", "tag", of_steps="inferred")
     kind = kind_of(pl.col("op"))
     is_even = ~pl.col("kind").is_in(UNEVEN).fill_null(value=True)
-    alone = pl.col("_expected").str.contains(r"^\d+$")
+    expected = collectives["expected_ranks"].fill_null("")
+    of_ranks = sorted(expected.unique())
+    alone = [ranks for ranks in of_ranks if ranks.isascii() and ranks.isdigit()]
     return (
         collectives.with_row_index("row")
         .with_columns(
             kind=kind, _named=pl.col("group").is_not_null(),
             _group=pl.coalesce("group", "stream", pl.lit("")),
-            _expected=pl.col("expected_ranks").fill_null(""),
+            _expected=expected.cast(pl.Enum(of_ranks)),  # many ranks are a long text in each row
         )
-        .filter(~pl.col("kind").is_in(PAIRWISE).fill_null(value=False), ~alone)
+        .drop("expected_ranks")
+        .filter(
+            ~pl.col("kind").is_in(PAIRWISE).fill_null(value=False),
+            ~pl.col("_expected").is_in(alone),
+        )
         .join(tags, on=["rank", "step"], how="left")
         .with_columns(
             _code("kind"), _code("dtype"),
