@@ -62,7 +62,7 @@ def shown(path: Path | str | bytes) -> str:
 
 def _of_pattern(pattern: str) -> Iterator[Found]:
     path = Path(pattern)
-    if not os.path.lexists(path) and glob.has_magic(pattern):
+    if not os.path.lexists(path):
         for each in sorted(glob.glob(pattern, recursive=True)):
             yield from _of_path(Path(each))
         return

@@ -51,7 +51,7 @@ class Pair:
     results: Results
     difference: Difference
     slo: Slo | None = None
-    _swapped: list[Pair] = field(default_factory=list, repr=False)
+    _swapped: list[Pair] = field(default_factory=list, init=False, repr=False)
 
     @property
     def traces(self) -> tuple[Trace, Trace]:

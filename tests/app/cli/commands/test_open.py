@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stepscope.app.cli.opening import OpenTrace
+from stepscope.app.live.opener import Opener
 from stepscope.app.tui import hang_up
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.tui.both_app import BothApp
@@ -34,11 +35,11 @@ def fronts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         shown.append(f"terminal {self.trace.name}")
 
     def serve(trace: Any, _result: Any, **options: Any) -> None:
-        assert options == {"browse": True, "opens": OpenTrace()}
+        assert options == {"browse": True, "follower": None, "opener": Opener(OpenTrace())}
         shown.append(f"browser {trace.name}")
 
     def serve_app(_app: Any, *_where: Any, **options: Any) -> None:
-        assert options == {"browse": True, "opens": OpenTrace()}
+        assert options == {"browse": True, "slo": None, "opener": Opener(OpenTrace())}
         shown.append("browser of two")
 
     terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 0)
