@@ -42,8 +42,10 @@ NEAR = 32
 """Steps that are shown on either side of the one in question."""
 FLAT = 6
 """Times the most tokens from which on a budget is said and not drawn."""
+ANY_DISTANCE = -1
+"""However far the next point is from the mouse, Plotly takes it for what is pointed at."""
 FEW_STEPS = 12
-"""Fewer steps than this have a tick each, and the last is as wide as the others."""
+"""Fewer steps than this have a tick each."""
 POINTS = 1200
 """Steps or means of steps that a chart over a whole trace shows at most."""
 FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
@@ -162,18 +164,20 @@ def overview(of: Composition, index: int | None) -> go.Figure:
         ("KV blocks free", (("KV blocks free", of.kv_free),)),
     ]
     known = [row for row in rows if any(np.isfinite(values).any() for _, values in row[1])]
-    are_few = 0 < len(of) < FEW_STEPS
+    is_each = 0 < len(of) <= POINTS
     figure = make_subplots(max(1, len(known)), 1, shared_xaxes=True, vertical_spacing=0.13)
     for row, (title, lines) in enumerate(known, 1):
         for name, values in lines:
             trace = _area if title == "tokens a step" else _line
             line = trace(step, places, _means(values, edges), name)
-            figure.add_trace(_with_last(line) if are_few else line, row, 1)
+            figure.add_trace(_around(line) if is_each else line, row, 1)
         figure.add_annotation(_title(f"{title} · {_ends(of.step)}", row))
     if known and known[0][0] == "tokens a step":
-        figure.add_traces(_budget(step, _means(of.budget, edges)), 1, 1)
-    figure.update_layout(layout(margin={"l": 52, "r": 14, "t": 18, "b": 34}, hovermode="x"))
-    whole = {"dtick": 1} if are_few else {}
+        budget = _budget(step, _means(of.budget, edges))
+        figure.add_traces([_around(line) if is_each else line for line in budget], 1, 1)
+    margin = {"l": 52, "r": 14, "t": 18, "b": 34}
+    figure.update_layout(layout(margin=margin, hovermode="x", hoverdistance=ANY_DISTANCE))
+    whole = {"dtick": 1} if 0 < len(of) < FEW_STEPS else {}
     figure.update_xaxes(fixedrange=True, **whole)
     _name_axis(figure, len(known) or 1)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
@@ -182,17 +186,21 @@ def overview(of: Composition, index: int | None) -> go.Figure:
     return figure
 
 
-def _with_last(trace: go.Scatter) -> go.Scatter:
-    """The same with room for the last step, whose value would hold until a step that is not there.
+def _around(trace: go.Scatter) -> go.Scatter:
+    """The same with each step's value around its number, half of the way to the next on both sides.
 
-    A click on any place of a step goes to that step.
+    What is nearest to the mouse is then the step that it is over, and a click leads there.
     """
-    x, y, text = (np.asarray(each) for each in (trace.x, trace.y, trace.text))
-    if not len(x):
-        return trace
-    end = x[-1] + (x[-1] - x[-2] if len(x) > 1 else 1)
-    more = {"x": np.append(x, end), "y": np.append(y, y[-1]), "text": [*text, text[-1]]}
-    return trace.update(**more, customdata=[*x.tolist(), x[-1]])
+    x, y = np.asarray(trace.x, float), np.asarray(trace.y)
+    first, last = np.diff(x)[[0, -1]] / 2 if len(x) > 1 else (0.5, 0.5)
+    text = () if trace.text is None else (trace.text[0], *trace.text, trace.text[-1])
+    return trace.update(
+        x=np.r_[x[0] - first, x, x[-1] + last],
+        y=np.r_[y[0], y, y[-1]],
+        text=text or None,
+        customdata=[int(step) for step in np.r_[x[0], x, x[-1]]],
+        line={"shape": "hvh"},
+    )
 
 
 def _ends(step: Steps) -> str:

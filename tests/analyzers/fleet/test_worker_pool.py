@@ -60,6 +60,7 @@ def test_workers_that_are_ended_take_their_tasks_alone(
 
     for worker in pool.process_ids():
         os.kill(worker, signal.SIGKILL)
+        os.waitid(os.P_PID, worker, os.WEXITED | os.WNOWAIT)  # until then it may be handed a task
 
     assert answers(pool, 1) == {1: Died("was ended by SIGKILL, perhaps for want of memory")}
     pool.submit(3, digest_of(tmp_path / "small"))

@@ -86,11 +86,11 @@ def test_pointing_at_a_mean_of_steps_says_which_they_are() -> None:
         for num in (2, 2 * figures.POINTS)
     )
 
-    assert list(few.data[0].text) == ["step 0", "step 1", "step 1"]
+    assert list(few.data[0].text) == ["step 0", "step 0", "step 1", "step 1"]
     assert many.data[0].text[1] == "mean of steps 2 to 3"
 
 
-def test_a_single_step_is_seen_and_a_click_anywhere_in_a_step_goes_to_it() -> None:
+def test_each_step_is_drawn_around_its_number_which_what_is_nearest_leads_to() -> None:
     rows = [
         {"step": step, "ts_ns": step * 10, "dur_ns": 10, "kind": "decode",
          "num_prefill_tokens": 0, "num_decode_tokens": 5 * step}
@@ -101,8 +101,10 @@ def test_a_single_step_is_seen_and_a_click_anywhere_in_a_step_goes_to_it() -> No
     )
 
     decode = next(each for each in alone.data if each.name == "decode")
-    assert [decode.x.tolist(), decode.y.tolist()] == [[7, 8], [35, 35]]
+    assert [decode.x.tolist(), decode.y.tolist()] == [[6.5, 7, 7.5], [35, 35, 35]]
     decode = next(each for each in two.data if each.name == "decode")
-    assert [decode.x.tolist(), decode.y.tolist()] == [[7, 8, 9], [35, 40, 40]]
-    assert list(decode.customdata) == [7, 8, 8]
+    assert [decode.x.tolist(), decode.y.tolist()] == [[6.5, 7, 8, 8.5], [35, 35, 40, 40]]
+    assert list(decode.customdata) == [7, 7, 8, 8]
+    assert decode.line.shape == "hvh"
+    assert two.layout.hoverdistance == -1
     assert two.layout.xaxis.dtick == 1
