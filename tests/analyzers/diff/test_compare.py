@@ -49,7 +49,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return record
 
 
-SMALL = {"mix-admission": {"steps": "1", "requests": "4", "groups": "4"}}
+SMALL = {
+    "mix-admission": {"steps": "1", "requests": "4", "groups": "4"},
+    "mixed-batches": {"requests": "12"},  # each snapshot names the owner of every KV block
+}
 FOLLOWED = {
     "accesses": ("op", "buffer", "first", "last"),
     "collectives": ("op", "command", "slot", "num_elements"),
