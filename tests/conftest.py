@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.recorded import RecordedRun, unpack
+from tests.recorded_once import RecordedOnce
 
 # A slow machine is not a failure; CI draws the same examples every time, so that red means broken.
 settings.register_profile(
@@ -61,6 +62,13 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Record
         return seen[name]
 
     return unpacked
+
+
+@pytest.fixture(scope="session")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> RecordedOnce:
+    """Runs of the reference engine, each recorded but once, whichever process asks."""
+    own = tmp_path_factory.getbasetemp()
+    return RecordedOnce((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "runs")
 
 
 @pytest.fixture(scope="session")

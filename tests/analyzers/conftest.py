@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios import SCENARIOS, scenario
+from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
+from tests.recorded_once import RecordedOnce
 
 Record = Callable[..., Trace]
 Real = Callable[[str], Trace]
@@ -18,7 +19,7 @@ each_scenario = pytest.mark.parametrize("scenario", [each.name for each in SCENA
 
 
 @pytest.fixture(scope="session")
-def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
+def record(recorded_once: RecordedOnce) -> Record:
     """Records a variant of a scenario with a fault, executor and settings, each but once."""
     seen: dict[str, Trace] = {}
 
@@ -32,13 +33,11 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     ) -> Trace:
         key = f"{name} {variant} {fault} {workload and workload.as_dict()} {executor} {settings}"
         if key not in seen:
-            out = tmp_path_factory.mktemp(name) / "run.trace"
             faults = frozenset({fault} if fault else set())
             options = Options(
                 settings=settings, faults=faults, workload=workload, executor=executor
             )
-            scenario(name).record(variant, out, options)
-            seen[key] = Trace.open(out)
+            seen[key] = recorded_once.trace(name, variant, options)
         return seen[key]
 
     return recorded

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,9 +12,10 @@ import pytest
 from stepscope.analyzers.check.on_a_part import OF_A_PART, rules_of_a_part
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import check
-from stepscope.engine.scenarios import SCENARIOS, Options, scenario
+from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
+from tests.recorded_once import RecordedOnce
 
 LIVE = {"0": {"rows": {}, "live": True, "discarded_bytes": 0, "notes": []}}
 ENDLESS = 1 << 62
@@ -43,12 +43,12 @@ def parts_of(trace: Trace) -> Iterator[Trace]:
 
 
 @pytest.mark.parametrize("name", [each.name for each in SCENARIOS])
-def test_what_is_found_in_a_part_of_a_run_is_in_the_whole(name: str, tmp_path: Path) -> None:
+def test_what_is_found_in_a_part_of_a_run_is_in_the_whole(
+    name: str, recorded_once: RecordedOnce
+) -> None:
     rules = rules_of_a_part(RULES)
     for variant in scenario(name).variants:
-        path = tmp_path / f"{variant}.trace"
-        scenario(name).record(variant, path, Options())
-        trace = Trace.open(path).in_memory()
+        trace = recorded_once.trace(name, variant).in_memory()
         whole = {each.code for each in check(trace, rules).findings}
 
         for part in parts_of(trace):

@@ -26,6 +26,7 @@ from tests.analyzers.rows import event
 from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.rows import Rows
 from tests.engine.small_engines import serve
+from tests.recorded_once import RecordedOnce
 from tests.traces import trace_of
 
 VARIANTS = [(each.name, variant) for each in SCENARIOS for variant in each.variants]
@@ -69,16 +70,12 @@ def test_where_no_step_is_told_nobody_knows_that_none_ran() -> None:
 
 @pytest.mark.parametrize(("scenario", "variant"), VARIANTS)
 def test_causes_add_up_to_every_latency_of_every_scenario(
-    tmp_path: Path, scenario: str, variant: str
+    recorded_once: RecordedOnce, scenario: str, variant: str
 ) -> None:
-    (chosen,) = (each for each in SCENARIOS if each.name == scenario)
-    result = chosen.record(variant, tmp_path / "run.trace")
-
-    blamed = blame(Trace.open(tmp_path / "run.trace"))
+    blamed = blame(recorded_once.trace(scenario, variant))
 
     assert adds_up(blamed)
     assert len(blamed.requests) > 0
-    assert result.path is not None
     assert "unknown" not in {each.cause.name for each in blamed.totals()}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.latency.blame import COLUMNS, Blame, blame
@@ -220,6 +220,7 @@ steps_of = st.lists(st.tuples(times, st.integers(0, 40), st.booleans()), min_siz
 
 
 @given(kernels, steps_of)
+@settings(max_examples=50)
 def test_every_nanosecond_has_the_first_cause_that_holds(
     executed: list[tuple[str, tuple[int, int], tuple[int, int]]],
     stepped: list[tuple[tuple[int, int], int, bool]],

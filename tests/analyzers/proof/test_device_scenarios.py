@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from stepscope.analyzers.check.registry import select
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.engine.faults import fault
-from stepscope.engine.scenarios import scenario
-from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.recorded_once import RecordedOnce
 
 RULES = select(["COR004", "COR007", "COR008", "COR009", "COR01", "TRC002", "TRC004", "TRC005"])
 POLICIES = ("uniform", "per-core-slot", "all-idle-or-pending", "barrier", "reserve-group")
@@ -20,16 +18,15 @@ Checked = Callable[..., CheckResult]
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def checked(recorded_once: RecordedOnce) -> Checked:
     """Records a variant of `mix-admission`, or a fault, and checks it; each once."""
     seen: dict[str, CheckResult] = {}
 
     def record(variant: str, **settings: str) -> CheckResult:
         key = f"{variant} {settings}"
         if key not in seen:
-            out: Path = tmp_path_factory.mktemp("device") / "run.trace"
-            scenario("mix-admission").record(variant, out, asked(settings))
-            seen[key] = check(Trace.open(out), RULES)
+            trace = recorded_once.trace("mix-admission", variant, asked(settings))
+            seen[key] = check(trace, RULES)
         return seen[key]
 
     return record
@@ -102,8 +99,6 @@ def test_the_guard_is_clean_on_every_workload(checked: Checked, workload: str) -
     [("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "after")],
 )
 def test_scenarios_without_a_device_have_one_clock_and_honest_labels(
-    tmp_path: Path, name: str, variant: str
+    recorded_once: RecordedOnce, name: str, variant: str
 ) -> None:
-    scenario(name).record(variant, tmp_path / "run.trace", asked())
-
-    assert fired(check(Trace.open(tmp_path / "run.trace"), RULES)) == set()
+    assert fired(check(recorded_once.trace(name, variant), RULES)) == set()

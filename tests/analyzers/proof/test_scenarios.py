@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,25 +10,23 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.runs.scenario import RunResult
-from stepscope.engine.scenarios import scenario
-from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.recorded_once import RecordedOnce
 
 Checked = tuple[RunResult, CheckResult]
 CheckVariant = Callable[..., Checked]
 
 
 @pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> CheckVariant:
+def checked(recorded_once: RecordedOnce) -> CheckVariant:
     """Records a variant and checks it; each variant once."""
     seen: dict[tuple[str, ...], Checked] = {}
 
     def record(name: str, variant: str, **settings: str) -> Checked:
         key = (name, variant, *settings.items().__str__())
         if key not in seen:
-            out: Path = tmp_path_factory.mktemp(name) / f"{variant}.trace"
-            run = scenario(name).record(variant, out, asked(settings))
-            seen[key] = run, check(Trace.open(out))
+            run = recorded_once.run(name, variant, asked(settings))
+            seen[key] = run, check(recorded_once.trace(name, variant, asked(settings)))
         return seen[key]
 
     return record

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.engine.scenarios import SCENARIOS, Options, scenario
+from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts.looked import Looked
+from tests.recorded_once import RecordedOnce
 
 
 def real_files(folder: Path) -> list[Path]:
@@ -19,13 +20,9 @@ def real_files(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(params=[each.name for each in SCENARIOS], scope="session")
-def scenario_run(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Looked:
-    asked = scenario(request.param)
-    path = tmp_path_factory.mktemp(asked.name) / "first.trace"
-    asked.record(asked.variants[0], path, Options())
-    return Looked(Trace.open(path))
+def scenario_run(request: pytest.FixtureRequest, recorded_once: RecordedOnce) -> Looked:
+    name: str = request.param
+    return Looked(recorded_once.trace(name, scenario(name).variants[0]))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from stepscope.app.debug import Session
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.trace import Trace
 
-NUM_PLACES = 25
+NUM_PLACES = 12
 Row = dict[str, Any]
 
 

@@ -134,7 +134,7 @@ def assert_header(run: Looked, shown: dict[str, str], row: Row) -> None:
 
 
 def assert_batch(run: Looked, shown: dict[str, Texts], step: int) -> list[str]:
-    rows = [row for row in run.rows("select * from batch_rows") if row["step"] == step]
+    rows = run.rows(f"select * from batch_rows where step = {step:d}")  # noqa: S608 - a number
     heading = next(name for name in shown if name.startswith("batch"))
     queried = Counter((plain(row["request"]), row["phase"], row["num_tokens"]) for row in rows)
     listed = Counter((row[1], row[2], int(row[3])) for row in shown[heading])

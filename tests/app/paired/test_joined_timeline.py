@@ -44,7 +44,7 @@ def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str
             side, own = timeline.joined.whose[lane]
             ahead = timeline.bounds[0] - 1
             here: list[SpanView] = []
-            while (span := timeline.next_span(lane, ahead)) is not None and len(here) < 300:
+            while (span := timeline.next_span(lane, ahead)) is not None and len(here) < 100:
                 assert span.start_ns > ahead
                 mine = timeline.own_span(span)
                 assert (mine.lane, mine.label) == (own, span.label)
@@ -53,7 +53,7 @@ def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str
                 here.append(span)
                 ahead = span.start_ns
             back = timeline.bounds[1] + 1
-            if here and len(here) < 300:
+            if here and len(here) < 100:
                 last = timeline.previous_span(lane, back)
                 assert last is not None
                 assert last.start_ns == here[-1].start_ns

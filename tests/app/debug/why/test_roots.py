@@ -129,7 +129,7 @@ def test_blocks_that_came_back_after_a_step_had_looked_are_held_by_nobody(folder
     total = trace.steps.select(pl.col("kv_blocks_total").max()).collect().item()
     last = trace.lifecycle.select(pl.col("seq").max()).collect().item()
     came_back = 0
-    for seq in range(1, last, 13):
+    for seq in range(1, last, 41):
         session.goto(seq=seq)
         for name in (session.state.waiting or ())[:4]:
             chain = why(session, name)

@@ -14,7 +14,7 @@ from tests.app.timeline.flows.test_ties import block, graph, shown
 from tests.app.timeline.profiles import call, kernel
 from tests.traces import trace_of
 
-NUM_PATHS = 25
+NUM_PATHS = 10
 
 
 def told(timeline: Timeline, path: Path) -> list[tuple[str, int, int]]:
