@@ -13,12 +13,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
 from stepscope.app.palette import NOT_BUSY
-from stepscope.app.timeline.flows.span_numbers import SpanNumbers, Spot
+from stepscope.app.timeline.flows.near_spans import NearSpans
+from stepscope.app.timeline.flows.span_numbers import SpanNumbers
 from stepscope.app.timeline.flows.ties import Ties
-from stepscope.app.timeline.lanes.lane import Ints
+from stepscope.app.timeline.span_index import SpanIndex
 
 MOST_HOPS = 1_000
 MOST_IN_GAP = 64
@@ -76,58 +75,82 @@ class PathFinder:
 
     def to(self, number: int, most: int = MOST_HOPS) -> Path:
         """The path that leads to a span, of at most so many spans."""
+        walk = _Walk(self)
         found: list[PathPart] = []
-        spot, led, until = self.numbers.spot(number), LANE, None
+        here, led, until = walk.standing(number), LANE, None
         for _ in range(most):
-            start, end = spot.times
+            start, end = here.times
             end = end if until is None else until
-            found.append(PathPart(start, end, spot.lane, number, is_gap=False, led=led))
-            before = self._before(number, spot, start)
+            found.append(PathPart(start, end, here.lane, here.number, is_gap=False, led=led))
+            before = walk.before(here, start)
             if before is None:
                 return Path(tuple(reversed(found)), is_cut=False)
             until, number, led = before
-            found += reversed([*self._gap(spot, until, start)])
-            spot = self.numbers.spot(number)
+            found += reversed([*walk.gap(here, until, start)])
+            here = walk.standing(number)
         while found[-1].is_gap:
             found.pop()
         return Path(tuple(reversed(found)), is_cut=True)
 
-    def _before(self, number: int, spot: Spot, start: int) -> tuple[int, int, int] | None:
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """A section on the walk: the number of its first span, and of its first lane."""
+
+    index: SpanIndex
+    near: NearSpans
+    first: int
+    first_lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A span on the walk: its number, its lane on the timeline, and when it begins and ends."""
+
+    on: _Lanes
+    number: int
+    lane: int
+    times: tuple[int, int]
+
+
+class _Walk:
+    """One walk, which looks up what is near to where it is."""
+
+    def __init__(self, finder: PathFinder) -> None:
+        self._finder = finder
+        numbers = finder.numbers
+        self._lanes = {
+            id(each.index): _Lanes(each.index, NearSpans(each.index), first, each.first_lane)
+            for each, first in zip(numbers.sections, numbers.first.tolist(), strict=False)
+        }
+
+    def standing(self, number: int) -> _Standing:
+        """Where a span of this number is."""
+        spot = self._finder.numbers.spot(number)
+        on = self._lanes[id(spot.index)]
+        return _Standing(on, number, spot.lane, on.near.times(spot.place))
+
+    def before(self, here: _Standing, start: int) -> tuple[int, int, int] | None:
         """Until when, which, and how: the span that the path comes from."""
         best: tuple[tuple[int, int, int], tuple[int, int, int]] | None = None
-        for source, kind in self.ties.preceding(number):
-            at = self.numbers.spot(source)
-            began, ended = at.times
+        for source, kind in self._finder.ties.preceding(here.number):
+            began, ended = self.standing(source).times
             if began < start:
                 until = min(ended, start)
                 rank = (until, 1, -began)
                 if best is None or rank > best[0]:
                     best = rank, (until, source, kind)
-        for source, began, until in self._on_lane(spot, start):
+        for source, began, until in self._on_lane(here, start):
             rank = (until, 0, -began)
             if best is None or rank > best[0]:
                 best = rank, (until, source, LANE)
         return best[1] if best else None
 
-    def _on_lane(self, spot: Spot, start: int) -> Iterator[tuple[int, int, int]]:
-        """Of each sub-lane the last that was busy and had ended when something began."""
-        index, base = spot.index, self._base(spot)
-        lanes = self._sublanes(spot)
-        firsts = index.offsets.take(lanes).tolist()
-        for first, ended in zip(firsts, index.ended_by(lanes, start).tolist(), strict=True):
-            place = ended - 1
-            while place >= first and (
-                index.state[place] in NOT_BUSY or index.starts[place] >= start
-            ):
-                place -= 1
-            if place >= first:
-                yield base + place, *Spot(index, place, spot.lane).times
-
-    def _gap(self, spot: Spot, since: int, until: int) -> Iterator[PathPart]:
+    def gap(self, here: _Standing, since: int, until: int) -> Iterator[PathPart]:
         """What the lane that waited was in between two times, part by part."""
         if since >= until:
             return
-        lying = self._lying_over(spot, since, until)
+        lying = self._lying_over(here, since, until)
         if len(lying) > MOST_IN_GAP:
             lying = []
         cuts = sorted({since, until, *(max(start, since) for start, _, _ in lying)}
@@ -135,28 +158,30 @@ class PathFinder:
         for start, end in pairwise(cuts):
             over = [each for each in lying if each[0] <= start and each[1] >= end]
             inner = max(over, default=None)
-            yield PathPart(start, end, spot.lane, inner[2] if inner else None, is_gap=True)
+            yield PathPart(start, end, here.lane, inner[2] if inner else None, is_gap=True)
 
-    def _lying_over(self, spot: Spot, since: int, until: int) -> list[tuple[int, int, int]]:
-        index, base = spot.index, self._base(spot)
-        lanes = self._sublanes(spot)
-        lows = index.ended_by(lanes, since).tolist()
-        highs = index.began_by(lanes, np.full(len(lanes), until - 1)).tolist()
-        return [
-            (*Spot(index, place, spot.lane).times, base + place)
-            for low, high in zip(lows, highs, strict=True)
-            for place in range(low, min(high, low + MOST_IN_GAP + 1))
-        ]
+    def _on_lane(self, here: _Standing, start: int) -> Iterator[tuple[int, int, int]]:
+        """Of each sub-lane the last that was busy and had ended when something began."""
+        state, near = here.on.index.state, here.on.near
+        for lane in self._sublanes(here):
+            first, place = near.first_of(lane), near.ended_by(lane, start) - 1
+            while place >= first and (state[place] in NOT_BUSY or near.times(place)[0] >= start):
+                place -= 1
+            if place >= first:
+                yield here.on.first + place, *near.times(place)
 
-    def _base(self, spot: Spot) -> int:
-        sections = self.numbers.sections
-        at = next(at for at, each in enumerate(sections) if each.index is spot.index)
-        return int(self.numbers.first[at])
+    def _lying_over(self, here: _Standing, since: int, until: int) -> list[tuple[int, int, int]]:
+        near, first = here.on.near, here.on.first
+        found = []
+        for lane in self._sublanes(here):
+            low, high = near.ended_by(lane, since), near.began_by(lane, until - 1)
+            places = range(low, min(high, low + MOST_IN_GAP + 1))
+            found += [(*near.times(place), first + place) for place in places]
+        return found
 
-    def _sublanes(self, spot: Spot) -> Ints:
+    def _sublanes(self, here: _Standing) -> Iterator[int]:
         """The sub-lanes that go with a lane, as the index of its section counts them."""
-        section = next(each for each in self.numbers.sections if each.index is spot.index)
-        return np.asarray(self.families[spot.lane], np.int64) - section.first_lane
+        return (lane - here.on.first_lane for lane in self._finder.families[here.lane])
 
 
 def families(depths: Collection[int]) -> tuple[range, ...]:

@@ -61,6 +61,8 @@ class Ties:
         return len(self._edges[0])
 
     def _by_time(self, numbers: Ints, kind: Ints, *, last: bool) -> list[tuple[int, int]]:
+        if len(numbers) < 2:  # as most have on a path, which asks for each span
+            return list(zip(numbers.tolist(), kind.tolist(), strict=True))
         start, end = self.numbers.times(numbers)
         order = np.lexsort((numbers, -end if last else start))
         return list(zip(numbers[order].tolist(), kind[order].tolist(), strict=True))
