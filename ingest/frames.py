@@ -49,6 +49,7 @@ def polars_schema(table: Table) -> pl.Schema:
     return pl.Schema({column.name: DTYPES[column.type]() for column in table.columns})
 
 
+@cache
 def empty(table: Table) -> pl.LazyFrame:
     """Give the table without a row."""
     return pl.LazyFrame(schema=polars_schema(table))

@@ -26,7 +26,7 @@ from stepscope.ingest.storage.joined_manifest import merged
 
 DATED_NS = 10**18
 """Times after 2001, which none that count from a start of their own reach."""
-_NONE, _NO_STEPS = (empty(BY_NAME[name]).collect() for name in ("collectives", "steps"))
+_NO_STEPS = empty(BY_NAME["steps"]).collect()
 
 
 @dataclass(slots=True)
@@ -116,15 +116,19 @@ def _numbered_alike(files: list[RankFile]) -> tuple[list[Faced], list[Apart]]:
     told = [file for file in files if "collectives" in file.tables]
     if len(told) < 2:
         return [], []
-    rows, steps = (
-        pl.concat([file.tables[name].collect() for file in told if name in file.tables] or [none])
-        for name, none in (("collectives", _NONE), ("steps", _NO_STEPS))
-    )
-    found = facing(rows, steps, _num_ranks(files))
-    for file in told:
-        own = pl.col("rank").is_in(list(file.ranks))
-        file.tables["collectives"] = found.collectives.filter(own).lazy()
+    of_files = [file.tables["collectives"].collect() for file in told]
+    steps = [file.tables["steps"].collect() for file in told if "steps" in file.tables]
+    found = facing(_one(of_files), _one(steps or [_NO_STEPS]), _num_ranks(files))
+    first = 0
+    for file, own in zip(told, of_files, strict=True):
+        file.tables["collectives"] = found.collectives.slice(first, own.height).lazy()
+        first += own.height
     return found.groups, found.apart
+
+
+def _one(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """All rows in one piece, of which each file's are then a part, and no copy of them all."""
+    return pl.concat(frames, rechunk=True)
 
 
 def _num_ranks(files: list[RankFile]) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +18,7 @@ LARGEST_RESIDUAL_NS = 1_000_000
 AGREE_NS = 50_000
 """Ranks of one machine leave a collective no further apart: no reason to move a clock."""
 Ints = npt.NDArray[np.int64]
+_NUMBER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,29 +81,42 @@ class Offset:
         return 0 if not self.is_known or (near and could_be_one) else -self.offset_ns
 
 
+_Told = tuple[str, int, int, int, Offset]
+
+
 def clock_offsets(apart: Iterable[Apart], reference: int, ranks: Iterable[int]) -> list[Offset]:
     """The offset of each rank's clock from that of rank `reference`.
 
-    A rank that has no collective with that one is compared with another whose clock is known.
+    A rank that has no collective with that one is compared with another whose clock is known, the
+    surest first. What one rank says of another is reckoned once, however many ranks there are.
     """
     edges = [each for pair in apart for each in (pair, pair.reversed())]
+    of_base: dict[int, list[int]] = {}
+    for number, each in enumerate(edges):
+        of_base.setdefault(each.base, []).append(number)
     known = {reference: Offset(reference)}
-    doubtful: dict[int, Offset] = {}
-    while found := list(_next(edges, known)):
-        best = min(found, key=lambda offset: (offset.why_not, offset.residual_ns, offset.rank))
-        if not best.is_known:
-            doubtful = {each.rank: each for each in reversed(found)}
+    told: list[_Told] = []
+    newest = reference
+    while True:
+        for number in of_base.get(newest, ()):
+            if edges[number].rank not in known:
+                heappush(told, _told(number, _offset(edges[number], known[newest])))
+        while told and told[0][-1].rank in known:
+            heappop(told)
+        if not told or not told[0][-1].is_known:
             break
-        known[best.rank] = best
+        best = heappop(told)[-1]
+        known[best.rank], newest = best, best.rank
+    doubtful: dict[int, Offset] = {}
+    for *_, offset in sorted(told, key=itemgetter(_NUMBER)):
+        doubtful.setdefault(offset.rank, offset)
     alone = "no collective is known to be one with another rank's"
     return [known.get(rank) or doubtful.get(rank) or Offset(rank, why_not=alone) for rank in ranks]
 
 
-def _next(edges: list[Apart], known: dict[int, Offset]) -> Iterator[Offset]:
-    """What the ranks whose clocks are known say of the others."""
-    for each in edges:
-        if each.base in known and each.rank not in known:
-            yield _offset(each, known[each.base])
+def _told(number: int, offset: Offset) -> _Told:
+    """What one edge says of a rank, the surest first; of edges that say it alike the first one."""
+    return offset.why_not, offset.residual_ns, offset.rank, number, offset
 
 
 def _offset(apart: Apart, base: Offset) -> Offset:

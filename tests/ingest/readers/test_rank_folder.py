@@ -7,12 +7,19 @@ from pathlib import Path
 
 import polars as pl
 
-from stepscope.ingest.frames import Frame
+from stepscope.ingest.derive.collectives.inferred import FROM_NUMBERED_CALLS
+from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers import readers
-from stepscope.ingest.readers.rank_folder import OTHER_FILES, RankFolderReader
+from stepscope.ingest.readers.rank_folder import (
+    OTHER_FILES,
+    RankFolderReader,
+    RankRead,
+    together,
+)
+from stepscope.ingest.readers.rank_joining import RankFile
 
 
 class Tallies:
@@ -72,3 +79,30 @@ def test_profiles_are_of_one_rank_each_and_lists_and_logs_are_not() -> None:
         "ChromeReader", "NsysReader", "PerfettoReader", "RocpdReader", "Rocprofv3Reader",
         "XPlaneReader",
     }  # fmt: skip
+
+
+def test_what_is_kept_of_a_rank_is_a_part_of_one_table_of_all(tmp_path: Path) -> None:
+    files = [of_rank(rank) for rank in range(8)]
+
+    tables, _ = together(tmp_path, [RankRead(file.name, file) for file in files])
+
+    joined = tables["collectives"].lazy().collect()
+    assert joined["rank"].to_list() == [rank for rank in range(8) for _ in range(5)]
+    first, *others = [place_of(file.tables["collectives"]) for file in files]
+    assert [place - first for place in others] == [8 * 5 * rank for rank in range(1, 8)]
+
+
+def place_of(rows: pl.LazyFrame) -> int:
+    """Where their times lie in memory."""
+    times = rows.collect(engine="in-memory")["ts_ns"].to_numpy(allow_copy=False)
+    return int(times.__array_interface__["data"][0])
+
+
+def of_rank(rank: int) -> RankFile:
+    at_ns = range(0, 5_000, 1_000)
+    rows = pl.DataFrame(
+        {"rank": rank, "ordinal": range(5), "ts_ns": at_ns, "dur_ns": 100, "op": "allreduce",
+         "group": "tp", "inferred": FROM_NUMBERED_CALLS},
+    )  # fmt: skip
+    manifest = Manifest(producer="made", clock=ClockInfo("profiler"), ranks=(rank,))
+    return RankFile(f"{rank}.json", conformed({"collectives": rows}), manifest)
