@@ -10,7 +10,8 @@ from __future__ import annotations
 import queue
 import re
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from ipaddress import ip_address
 from threading import local
@@ -128,22 +129,15 @@ class DaskPool:
             raise StepscopeError(what, where=self._address, todo="start some, and run it again")
 
 
-class _explained:  # noqa: N801 - it reads as what it does
-    """Turns what Dask raises of a connection that is gone into one line."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if (
-            kind is not None
-            and issubclass(kind, Exception)
-            and not issubclass(kind, StepscopeError)
-        ):
-            raise _gone(self._address) from None
+@contextmanager
+def _explained(address: str) -> Iterator[None]:
+    """Turn what Dask raises of a connection that is gone into one line."""
+    try:
+        yield
+    except StepscopeError:
+        raise
+    except Exception:  # Dask has many of its own, and Tornado has others
+        raise _gone(address) from None
 
 
 def _gone(address: str) -> StepscopeError:

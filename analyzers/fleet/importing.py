@@ -8,16 +8,14 @@ that is finished is on the disk at once, so that a run that is killed goes on wh
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 
 from stepscope.analyzers.fleet.archive.columns_of_rows import FileRow, Record
 from stepscope.analyzers.fleet.archive.opened import Archive
 from stepscope.analyzers.fleet.found_traces import Found, shown
+from stepscope.analyzers.fleet.handing_out import MOST_TRIES, HandingOut
 from stepscope.analyzers.fleet.messages import (
     Answer,
     Died,
@@ -29,22 +27,17 @@ from stepscope.analyzers.fleet.messages import (
     OneTrace,
     Outcome,
     PartMade,
-    Place,
     RankPart,
     Settings,
-    Task,
     ToDigest,
 )
 from stepscope.analyzers.fleet.rank_columns import unpacked, why_of
+from stepscope.analyzers.fleet.under_way import Asked, UnderWay, key_of
 from stepscope.analyzers.fleet.worker_pool import Pool
-from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.rank_folder import LIMIT_FILES
 
-MOST_TRIES = 6
-"""So often a worker may die of a file before it is given up: others may have ended it."""
 DIGESTED_AT_ONCE = 16
-WAIT_S = 1.0
 
 
 @dataclass(slots=True)
@@ -62,46 +55,6 @@ class Tally:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
-class _Trace:
-    """A trace that is under way: what is known of each of its files, and which are missing."""
-
-    found: Found
-    digests: list[Digested]
-    key: str
-    why: list[str] = field(default_factory=list)
-    sent: list[int | None] = field(default_factory=list)
-    num_missing: int = 0
-
-    def __post_init__(self) -> None:
-        self.why = [each.why for each in self.digests]
-        self.sent = [None] * len(self.digests)
-
-    def files(self) -> tuple[FileRow, ...]:
-        """A row for each file."""
-        told = zip(self.found.places, self.digests, self.sent, self.why, strict=True)
-        return tuple(
-            FileRow(
-                _path(place),
-                each.sha256 or None,
-                each.num_bytes if each.sha256 else None,
-                sent,
-                why,
-            )
-            for place, each, sent, why in told
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Asked:
-    """A task, and what it is of: a trace, and the number of its file where it is of one."""
-
-    task: Task
-    trace: _Trace | None = None
-    number: int | None = None
-    places: tuple[int, ...] = ()
-
-
 class Importing:
     """Imports what was found; tasks of files go to `pool`, those of jobs to `joining`."""
 
@@ -110,11 +63,7 @@ class Importing:
     ) -> None:
         self.tally = Tally()
         self._archive, self._settings, self._report = archive, settings, report
-        self._pool, self._joining = pool, joining
-        self._tickets = count()
-        self._under_way: dict[int, _Asked] = {}
-        self._tries: dict[int, int] = {}
-        self._jobs: deque[_Asked] = deque()
+        self._handing_out = HandingOut(pool, joining)
 
     def run(self, found: Sequence[Found], *, again: bool = False) -> Tally:
         """Import all that is not known yet, with `again` also what could not be read before.
@@ -126,10 +75,11 @@ class Importing:
         new = list(self._new(found, self._digested(found), again=again))
         done = sum(len(each.places) for each in found) - sum(len(t.digests) for t in new)
         tasks = (asked for trace in new for asked in self._tasks_of(trace))
-        for asked, answer in self._answered(tasks):
+        for asked, answer in self._handing_out.answered(tasks):
             done += self._take(asked, answer)
             self._report("importing", done, self.tally.num_files)
         self._archive.drop_parts()
+        self.tally.num_deaths = self._handing_out.num_deaths
         return self.tally
 
     def _digested(self, found: Sequence[Found]) -> list[Digested]:
@@ -137,13 +87,13 @@ class Importing:
         places = [place for each in found if not each.why for place in each.places]
         digests: dict[int, Digested] = {}
         tasks = (
-            _Asked(
+            Asked(
                 ToDigest(tuple(places[first : first + DIGESTED_AT_ONCE])),
                 places=tuple(range(len(places))[first : first + DIGESTED_AT_ONCE]),
             )
             for first in range(0, len(places), DIGESTED_AT_ONCE)
         )
-        for asked, answer in self._answered(tasks):
+        for asked, answer in self._handing_out.answered(tasks):
             each = answer.each if isinstance(answer, Digests) else ()
             why = Digested(why=_why(answer))
             digests |= dict(zip(asked.places, each or [why] * len(asked.places), strict=True))
@@ -152,13 +102,13 @@ class Importing:
 
     def _new(
         self, found: Sequence[Found], digests: list[Digested], *, again: bool
-    ) -> Iterator[_Trace]:
+    ) -> Iterator[UnderWay]:
         """The traces that are not known yet; of several that are alike the first."""
         seen: set[str] = set()
         left = iter(digests)
         for each in found:
             told = [Digested(why=each.why) if each.why else next(left) for _ in each.places]
-            trace = _Trace(each, told, _key(each, told))
+            trace = UnderWay(each, told, key_of(each, told))
             is_known = self._archive.known.get(trace.key) == self._settings.version
             if trace.key in seen:
                 self.tally.num_copies += 1
@@ -168,65 +118,31 @@ class Importing:
                 seen.add(trace.key)
                 yield trace
 
-    def _tasks_of(self, trace: _Trace) -> Iterator[_Asked]:
+    def _tasks_of(self, trace: UnderWay) -> Iterator[Asked]:
         """What is to be done for a trace; of a job the files whose parts are not there yet."""
         found, settings = trace.found, self._settings
         if not found.is_job:
             if trace.why[0]:
                 self._failed(trace, trace.why[0])
                 return
-            yield _Asked(OneTrace(found.places[0], found.name, settings), trace)
+            yield Asked(OneTrace(found.places[0], found.name, settings), trace)
             return
-        asked: list[_Asked] = []
+        asked: list[Asked] = []
         for number, place in enumerate(found.places):
-            part = self._archive.part_file(self._part_key(trace, number))
+            part = self._archive.part_file(trace.part_key(number, self._settings.version))
             if number >= LIMIT_FILES:
                 trace.why[number] = f"a job has at most {LIMIT_FILES:,} files"
             elif part.is_file():
                 made = part.read_bytes()
                 trace.why[number], trace.sent[number] = why_of(unpacked(made).read), len(made)
             elif not trace.why[number]:
-                asked.append(_Asked(OneRank(place, settings), trace, number))
+                asked.append(Asked(OneRank(place, settings), trace, number))
         trace.num_missing = len(asked)
         if not asked:
-            self._jobs.append(self._job(trace))
+            self._handing_out.jobs.append(self._job(trace))
         yield from asked
 
-    def _answered(self, tasks: Iterable[_Asked]) -> Iterator[tuple[_Asked, Answer]]:
-        """Hand tasks in as there is room, and give what is answered; a death is tried again."""
-        left = iter(tasks)
-        is_more = True
-        while is_more or self._under_way or self._jobs:
-            while self._jobs and self._joining.room() > 0:
-                self._hand_in(self._joining, self._jobs.popleft())
-            while is_more and self._pool.room() > 0:
-                asked = next(left, None)
-                is_more = asked is not None
-                if asked is not None:
-                    self._hand_in(self._pool, asked)
-            yield from self._heard()
-
-    def _heard(self) -> Iterator[tuple[_Asked, Answer]]:
-        pools = list(dict.fromkeys((self._pool, self._joining)))
-        for pool in pools if self._under_way else ():
-            for ticket, answer in pool.wait(WAIT_S / (20 if len(pools) > 1 else 1)):
-                asked = self._under_way.pop(ticket)
-                tries = self._tries.pop(ticket)
-                if isinstance(answer, Failed) and answer.is_setup:
-                    raise ConfigError(answer.reason, todo="install the same one everywhere")
-                if isinstance(answer, Died):
-                    self.tally.num_deaths += 1
-                    if not answer.is_final and tries < MOST_TRIES:
-                        self._hand_in(pool, asked, tries + 1)
-                        continue
-                yield asked, answer
-
-    def _hand_in(self, pool: Pool, asked: _Asked, tries: int = 1) -> None:
-        ticket = next(self._tickets)
-        self._under_way[ticket], self._tries[ticket] = asked, tries
-        pool.submit(ticket, asked.task)
-
-    def _take(self, asked: _Asked, answer: Answer) -> int:
+    def _take(self, asked: Asked, answer: Answer) -> int:
         """Keep what was answered; gives how many files are done with."""
         trace = asked.trace
         assert trace is not None, "digests are done with"
@@ -240,19 +156,21 @@ class Importing:
         if isinstance(answer, PartMade):
             trace.why[asked.number] = answer.why
             trace.sent[asked.number] = len(answer.part)
-            self._archive.put_part(self._part_key(trace, asked.number), answer.part)
+            self._archive.put_part(
+                trace.part_key(asked.number, self._settings.version), answer.part
+            )
         else:
             trace.why[asked.number] = _why(answer)
         trace.num_missing -= 1
         if not trace.num_missing:
-            self._jobs.append(self._job(trace))
+            self._handing_out.jobs.append(self._job(trace))
         return 1
 
-    def _job(self, trace: _Trace) -> _Asked:
+    def _job(self, trace: UnderWay) -> Asked:
         parts = tuple(
             RankPart(
                 shown(os.path.basename(place.path)),
-                os.fsencode(self._archive.part_file(self._part_key(trace, number)))
+                os.fsencode(self._archive.part_file(trace.part_key(number, self._settings.version)))
                 if sent is not None
                 else None,
                 why,
@@ -262,15 +180,9 @@ class Importing:
             )
         )
         beyond = len(trace.found.places) - LIMIT_FILES
-        return _Asked(Job(trace.found.name, parts, beyond, self._settings), trace)
+        return Asked(Job(trace.found.name, parts, beyond, self._settings), trace)
 
-    def _part_key(self, trace: _Trace, number: int) -> str:
-        """A part by the file's bytes, by its name, which may tell the rank, and by version."""
-        name = os.path.basename(trace.found.places[number].path)
-        of = (trace.digests[number].sha256, name, self._settings.version)
-        return hashlib.sha256(repr(of).encode()).hexdigest()
-
-    def _finished(self, trace: _Trace, outcome: Outcome) -> None:
+    def _finished(self, trace: UnderWay, outcome: Outcome) -> None:
         if trace.found.is_job:
             self.tally.sent_bytes += sum(sent or 0 for sent in trace.sent)
         else:
@@ -278,7 +190,7 @@ class Importing:
         self.tally.num_checked += 1
         self._added(trace, trace.files(), outcome)
 
-    def _failed(self, trace: _Trace, why: str) -> None:
+    def _failed(self, trace: UnderWay, why: str) -> None:
         """Say why a trace cannot be read; of a job, whose files could be, that is another row."""
         if trace.found.is_job:
             whole = FileRow(trace.found.name, None, None, why=why)
@@ -288,7 +200,7 @@ class Importing:
         self._added(trace, trace.files())
 
     def _added(
-        self, trace: _Trace, files: tuple[FileRow, ...], outcome: Outcome | None = None
+        self, trace: UnderWay, files: tuple[FileRow, ...], outcome: Outcome | None = None
     ) -> None:
         self.tally.failed += [(file.path, file.why) for file in files if file.why]
         row, findings = (outcome.row, outcome.findings) if outcome else (None, ())
@@ -296,7 +208,8 @@ class Importing:
         self._archive.add(Record(trace.key, version, trace.found.name, files, row, findings))
         if trace.found.is_job:
             self._archive.drop_parts(
-                self._part_key(trace, number) for number in range(len(trace.digests))
+                trace.part_key(number, self._settings.version)
+                for number in range(len(trace.digests))
             )
 
 
@@ -307,17 +220,3 @@ def _why(answer: Answer) -> str:
         times = "" if answer.is_final else f", each of {MOST_TRIES} times"
         return f"the process that read it {answer.how}{times}"
     return f"a worker answered with {type(answer).__name__}"
-
-
-def _key(found: Found, digests: Sequence[Digested]) -> str:
-    """What a trace is known by: the bytes of its file, or of a job's files with their names."""
-    if not found.is_job and digests[0].sha256:
-        return digests[0].sha256
-    digest = hashlib.sha256(b"" if found.is_job else os.fsencode(found.name))
-    for place, each in zip(found.places, digests, strict=True):
-        digest.update(repr((os.path.basename(place.path), each.sha256, each.why)).encode())
-    return digest.hexdigest()
-
-
-def _path(place: Place) -> str:
-    return place.path.decode() if place.is_remote else shown(os.fsdecode(place.path))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stepscope.analyzers.fleet.archive.opened import digest_of
-from stepscope.analyzers.fleet.importing import MOST_TRIES
+from stepscope.analyzers.fleet.handing_out import MOST_TRIES
 from stepscope.analyzers.fleet.messages import (
     Answer,
     Died,
