@@ -18,7 +18,15 @@ from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 
 dask, distributed = map(pytest.importorskip, ("dask", "distributed"))
-x509 = pytest.importorskip("cryptography.x509", reason="certificates are made by cryptography")
+x509, hashes, serialization, ec = (
+    pytest.importorskip(f"cryptography.{name}", reason="certificates are made by cryptography")
+    for name in (
+        "x509",
+        "hazmat.primitives.hashes",
+        "hazmat.primitives.serialization",
+        "hazmat.primitives.asymmetric.ec",
+    )
+)
 RULES = select(["COL", "TRC"])
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what Dask warns of as a cluster ends is its own
@@ -26,9 +34,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # what Dask warns of as a clu
 
 def certificate(folder: Path, name: str) -> dict[str, Any]:
     """Make a certificate that vouches for itself, and give the configuration of who has it."""
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
@@ -104,6 +109,6 @@ def test_whoever_has_another_certificate_is_told_that_no_scheduler_answers(
 def test_without_a_certificate_that_is_said(cluster: Any) -> None:
     with (
         dask.config.set(configured(None, None)),
-        pytest.raises(ConfigError, match="no scheduler answers: .*TLS"),
+        pytest.raises(ConfigError, match=r"no scheduler answers: .*TLS"),
     ):
         DaskPool(cluster.scheduler_address, timeout_s=60)
