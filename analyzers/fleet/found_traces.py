@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from stepscope.analyzers.fleet.archive.partitions import is_archive
 from stepscope.analyzers.fleet.fetched import store_of
@@ -129,8 +130,7 @@ def _of_url(url: str) -> Iterator[Found]:
             Place(files.unstrip_protocol(name).encode(), is_remote=True) for name in names
         )
         is_job = folder not in {name.rpartition("/")[0] for name in listed if name in every}
-        if is_job and any(_is_of_a_rank(files.cat_file(name, end=HEAD_BYTES), name)
-                          for name in names):  # fmt: skip
+        if is_job and any(_is_of_a_rank(_head(files, name), name) for name in names):
             yield Found(files.unstrip_protocol(folder), places, is_job=True)
         else:
             yield from (_remote(place.path.decode()) for place in places)
@@ -149,6 +149,14 @@ def _holds_manifest(names: Iterable[str]) -> bool:
 @cache
 def _readers() -> tuple[Reader, ...]:
     return tuple(reader for reader in readers() if reader.one_per_rank)
+
+
+def _head(files: Any, name: str) -> bytes:
+    """How a file begins; nothing of one that is not given, which is named once it is fetched."""
+    try:
+        return bytes(files.cat_file(name, end=HEAD_BYTES))
+    except Exception:  # each store has exceptions of its own
+        return b""
 
 
 def _is_of_a_rank(head: bytes, name: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +72,52 @@ def test_what_a_url_names_is_fetched_and_read(runs: Path, tmp_path: Path) -> Non
     (failure,) = rows(tmp_path / "archive", "failures", "path", "reason")
     assert failure["path"] == f"file://{file}"
     assert "format is not known" in failure["reason"]
+
+
+@pytest.fixture
+def store(runs: Path) -> Iterator[Any]:
+    """The same files in a store that is no folder of this machine."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.put(str(runs), "/fleet", recursive=True)
+    yield memory
+    memory.rm("/fleet", recursive=True)
+
+
+@pytest.mark.usefixtures("store")
+def test_what_is_in_a_store_gives_the_same_rows(runs: Path, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    imported(here, runs)
+    imported(there, "memory://fleet")
+
+    said = ("key", "place", "code", "message", "evidence")
+    assert rows(there, "findings", *said) == rows(here, "findings", *said)
+    counted = ("key", "num_files", "num_failed", "findings", "config_digest")
+    assert rows(there, "traces", *counted) == rows(here, "traces", *counted)
+    assert rows(there, "failures", "reason") == rows(here, "failures", "reason")
+    assert rows(there, "findings")
+
+
+def test_what_a_store_does_not_give_is_named_and_hinders_no_other(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def given(does: Callable[..., Any]) -> Callable[..., Any]:
+        def refused(files: Any, name: str, *more: Any, **named: Any) -> Any:
+            if name.endswith("rank0.json"):
+                raise PermissionError("Access Denied")
+            return does(files, name, *more, **named)
+
+        return refused
+
+    for name in ("cat_file", "get_file"):
+        monkeypatch.setattr(type(store), name, given(getattr(type(store), name)))
+
+    imported(tmp_path / "archive", "memory://fleet/deep/job")
+
+    (failure,) = rows(tmp_path / "archive", "failures", "path", "reason")
+    assert failure["path"].endswith("rank0.json")
+    assert failure["reason"] == "it cannot be fetched: PermissionError: Access Denied"
+    (trace,) = rows(tmp_path / "archive", "traces", "num_files", "num_failed")
+    assert trace == {"num_files": 2, "num_failed": 1}
 
 
 def test_what_is_named_twice_is_found_once(runs: Path) -> None:
