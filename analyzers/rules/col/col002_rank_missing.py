@@ -115,11 +115,15 @@ def _stuck(trace: Trace) -> pl.LazyFrame:
 
 
 def _missed(trace: Trace, stuck: pl.LazyFrame) -> pl.LazyFrame:
-    """Operations that never ended, with the ranks that are recorded and did not enter them."""
+    """Operations that never ended, with the ranks that are recorded and did not enter them.
+
+    Who did not is asked once of each operation, and not of each rank that is in it.
+    """
     known = operations(trace)
     users = known.group_by(*GROUP).agg(_users=pl.col("rank").unique())
+    meetings = stuck.select(MEETING).unique()
     of_all = (
-        stuck.filter(pl.col("expected_ranks") == "")
+        meetings.filter(pl.col("expected_ranks") == "")
         .join(users, on=GROUP, how="left")
         .with_columns(missing="_users")
         .explode("missing", empty_as_null=True)
@@ -127,11 +131,12 @@ def _missed(trace: Trace, stuck: pl.LazyFrame) -> pl.LazyFrame:
     )
     recorded = pl.LazyFrame({"missing": trace.manifest.ranks}, schema={"missing": pl.Int32})
     used = known.select(missing="rank").unique()
-    return (
-        pl.concat([expected(stuck, "missing"), of_all])
+    missed = (
+        pl.concat([expected(meetings, "missing"), of_all])
         .join(pl.concat([recorded, used]).unique(), on="missing", how="semi")
         .join(known.select(*MEETING, missing="rank").unique(), on=[*MEETING, "missing"], how="anti")
     )
+    return stuck.join(missed, on=MEETING)
 
 
 def _last_of_each(trace: Trace) -> pl.LazyFrame:

@@ -63,7 +63,7 @@ class CollectiveAlone:
         names = pl.col("group").filter(pl.col("group") != "")
         alone = (
             operations(trace)
-            .filter(pl.col("expected_ranks").cast(pl.String).str.contains(r"^\s*\d+\s*$"))
+            .filter(pl.col("expected_ranks").is_in(_of_one(trace)))
             .group_by("rank")
             .agg(
                 pl.col(first).sort_by(first).first(),
@@ -93,6 +93,13 @@ class CollectiveAlone:
         }
         found = finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
         return found if row["inferred"] is None else replace(found, severity=Severity.INFO)
+
+
+def _of_one(trace: Trace) -> list[str]:
+    """What `expected_ranks` says where it is one rank."""
+    said = operations(trace).select(pl.col("expected_ranks").unique().cast(pl.String))
+    is_one = pl.col("expected_ranks").str.contains(r"^\s*\d+\s*$")
+    return said.filter(is_one).collect()["expected_ranks"].to_list()
 
 
 def _of_groups(names: list[str]) -> str:
