@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from tests.bench import bench_fleet
-from tests.bench.bench_fleet import NUM_FILES, NUM_RANKS, WAYS, measured
+from tests.bench.bench_fleet import KILL_EVERY_S, NUM_FILES, NUM_RANKS, WAYS, measured
 
 
 def main() -> None:
@@ -19,8 +19,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where the files are, and stay")
     parser.add_argument("--files", type=int, default=NUM_FILES, metavar="N")
     parser.add_argument("--ranks", type=int, default=NUM_RANKS, metavar="N")
+    parser.add_argument("--kill-every", type=float, default=KILL_EVERY_S, metavar="SECONDS")
     given = parser.parse_args()
-    for row in measured(given.ways, given.folder.resolve(), given.files, given.ranks):
+    folder = given.folder.resolve()
+    for row in measured(given.ways, folder, given.files, given.ranks, given.kill_every):
         for name, value in row.items():
             print(f"{name:12}{value:.3g}" if isinstance(value, float) else f"{name:12}{value}")
         print(flush=True)

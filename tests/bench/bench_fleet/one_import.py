@@ -9,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -19,7 +20,6 @@ from typing import Any
 
 from stepscope.analyzers.fleet.archive.partitions import asked_of
 
-KILL_EVERY_S = 5.0
 LOOK_EVERY_S = 0.2
 QUERY = (
     "select traces.trace, count(*) as found from traces join findings on traces.key = findings.key "
@@ -47,24 +47,28 @@ class _Seen:
 
 def imported(
     way: str, runs: Path, archive: Path, workers: int, damaged: Collection[str] = (),
-    *, kills: bool = False,
+    *, kill_every_s: float = 0,
 ) -> dict[str, Any]:  # fmt: skip
     """Import a folder into a new archive, and give a row of what it took and what came of it."""
     shutil.rmtree(archive, ignore_errors=True)
     command = [sys.executable, "-m", "stepscope.app", "fleet", runs.name, "--to", str(archive)]
     num_files = sum(file.is_file() for file in runs.rglob("*"))
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [*command, "--workers", str(workers)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, cwd=runs.parent,
-    )  # fmt: skip
-    assert process.stdout is not None
-    with _watched(process.pid, kills=kills) as seen, process.stdout:
-        said = process.stdout.read()
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    took_s = time.perf_counter() - began
-    told = dict(line.split(None, 1) for line in said.splitlines())
+    with tempfile.TemporaryFile("w+") as complaints:
+        process = subprocess.Popen(
+            [*command, "--workers", str(workers)], stdout=subprocess.PIPE, stderr=complaints,
+            text=True, cwd=runs.parent,
+        )  # fmt: skip
+        assert process.stdout is not None
+        with _watched(process.pid, kill_every_s) as seen, process.stdout:
+            said = process.stdout.read()
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        took_s = time.perf_counter() - began
+        told = dict(line.split(None, 1) for line in said.splitlines())
+        if "digest" not in told:
+            complaints.seek(0)
+            sys.exit(f"{way}: it ended with {process.returncode}: {complaints.read()[-300:]}")
     began = time.perf_counter()
     asked_of(archive, QUERY)
     query_s = time.perf_counter() - began
@@ -94,18 +98,18 @@ def imported(
 
 
 @contextmanager
-def _watched(process_id: int, *, kills: bool) -> Iterator[_Seen]:
-    """Look at a process now and then; with `kills`, also end one of its workers every few s."""
+def _watched(process_id: int, kill_every_s: float) -> Iterator[_Seen]:
+    """Look at a process now and then, and end one of its workers every so many seconds, if any."""
     seen = _Seen()
     is_over = threading.Event()
     chance = random.Random(2)
 
     def go_on() -> None:
-        kill_s = time.monotonic() + KILL_EVERY_S
+        kill_s = time.monotonic() + kill_every_s
         while not is_over.wait(LOOK_EVERY_S):
             workers = seen.look(process_id)
-            if kills and workers and time.monotonic() >= kill_s:
-                kill_s += KILL_EVERY_S
+            if kill_every_s and workers and time.monotonic() >= kill_s:
+                kill_s = time.monotonic() + kill_every_s
                 try:
                     os.kill(worker := chance.choice(workers), signal.SIGKILL)
                 except ProcessLookupError:
