@@ -14,7 +14,7 @@ from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
-from stepscope.app.timeline.span_index import Section
+from stepscope.app.timeline.span_index import Section, SpanIndex
 from stepscope.ingest.trace import Trace
 
 Shares = npt.NDArray[np.float32]
@@ -25,7 +25,8 @@ Floats = npt.NDArray[np.float64]
 class LoadOverTime:
     """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
 
-    Cores and GPUs busy are a share of all of them; tokens and spans a share of the busiest pixel.
+    Cores and GPUs busy are a share of all of them; tokens, spans, requests and arrivals a share of
+    the busiest pixel.
     """
 
     what: str
@@ -40,7 +41,7 @@ class LoadOverTime:
 def load_of(
     trace: Trace, sections: Sequence[Section], devices: BusyDevices, edges: Ints
 ) -> LoadOverTime:
-    """Load over pixels: core groups if the trace has them, else GPUs, steps' tokens, spans."""
+    """Load over pixels: core groups if the trace has them, else GPUs, tokens, spans, requests."""
     by_name = {section.name: section for section in sections}
     if "core groups" in by_name:
         return _busy(
@@ -53,6 +54,8 @@ def load_of(
         return _tokens(trace, edges)
     if tracks := [section for name, section in by_name.items() if name in SAYS]:
         return _scaled(_of_tracks(tracks, edges))
+    if "requests" in by_name:
+        return _scaled(_of_requests(by_name["requests"].index, edges))
     return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
 
 
@@ -85,6 +88,23 @@ def _of_tracks(sections: Sequence[Section], edges: Ints) -> LoadOverTime:
     shown = shares.any(axis=1)
     states = tuple(palette.SPAN + place for place in np.flatnonzero(shown).tolist())
     return LoadOverTime("spans", states, shares[shown])
+
+
+def _of_requests(index: SpanIndex, edges: Ints) -> LoadOverTime:
+    """How many requests there are in each state; where all that is told takes no time, arrivals."""
+    whole = slice(0, len(index))
+    starts, ends = index.starts[whole], index.ends(whole)
+    if not (ends > starts).any():
+        arrived = np.histogram(starts, edges)[0][None]
+        return LoadOverTime("arrivals", (palette.WAITING,), arrived.astype(np.float32))
+    shown = tuple(kind for kind in index.kinds.tolist() if kind != palette.NOTHING)
+    one = np.ones(len(index))
+    shares = [
+        np.diff(_ramp(starts[of], one[of], edges) - _ramp(ends[of], one[of], edges))
+        for of in (index.state == kind for kind in shown)
+    ]
+    share = np.array(shares) / np.diff(edges)
+    return LoadOverTime("requests", shown, share.astype(np.float32))
 
 
 def _has_tokens(trace: Trace) -> bool:

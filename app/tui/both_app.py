@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual import on, work
@@ -88,6 +88,12 @@ class BothApp(StepscopeApp):
         pair: Pair
 
     @dataclass
+    class Exchanged(Message):
+        """B can be A, summed up."""
+
+        pair: Pair
+
+    @dataclass
     class NotRead(Message):
         """They cannot be."""
 
@@ -138,11 +144,20 @@ class BothApp(StepscopeApp):
 
     @work(thread=True)
     def _read(self) -> None:
+        self._sum_up(lambda: pair_of(self.traces, self._report, self.slo), self.Read)
+
+    @work(thread=True)
+    def _exchange(self, before: Pair) -> None:
+        self._report("exchanging A and B")
+        self._sum_up(before.swapped, self.Exchanged)
+
+    def _sum_up(self, make: Callable[[], Pair], done: Callable[[Pair], Message]) -> None:
+        """Make a pair and sum it up: here, and not when the first screen of it is drawn."""
         try:
-            pair = pair_of(self.traces, self._report, self.slo)
+            pair = make()
             self._report("summing up")
-            _ = pair.summed  # here, and not when the first screen is drawn
-            self.post_message(self.Read(pair))
+            _ = pair.summed
+            self.post_message(done(pair))
         except StepscopeError as error:
             self.post_message(self.NotRead(str(error)))
         except Exception as error:
@@ -222,6 +237,12 @@ class BothApp(StepscopeApp):
     def action_exchange(self) -> None:
         """Have B be A."""
         if self.standing:
+            self._exchange(self.standing.pair)
+
+    @on(Exchanged)
+    def _take_exchanged(self, event: Exchanged) -> None:
+        # Of a key that was pressed twice before anything came, the second asked for the same.
+        if self.standing and self.standing.pair.swapped() is event.pair:
             self.standing.exchange()
             self._take_standing()
             self.show_page()

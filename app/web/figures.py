@@ -98,7 +98,7 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     place = np.arange(len(step))
     figure = go.Figure(
         layout=layout(
-            barmode="stack", bargap=0.12, margin={"l": 34, "r": 2, "t": 6, "b": 34}, hovermode="x"
+            barmode="stack", bargap=0.12, margin={"l": 34, "r": 9, "t": 6, "b": 34}, hovermode="x"
         )
     )
     layers = ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens))
@@ -118,6 +118,8 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     shown = np.linspace(0, max(0, len(step) - 1), min(4, len(step))).astype(int)
     labels = [f"{step[at]:,}" for at in shown]
     figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
+    if 0 < len(step) < FEW_STEPS:
+        figure.update_xaxes(range=[-0.5, FEW_STEPS - 0.5])
     _name_axis(figure)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
     layers_near = (of.prefill_tokens, of.decode_tokens, of.recompute_tokens)
@@ -177,13 +179,20 @@ def overview(of: Composition, index: int | None) -> go.Figure:
         figure.add_traces([_around(line) if is_each else line for line in budget], 1, 1)
     margin = {"l": 52, "r": 14, "t": 18, "b": 34}
     figure.update_layout(layout(margin=margin, hovermode="x", hoverdistance=ANY_DISTANCE))
-    whole = {"dtick": 1} if 0 < len(of) < FEW_STEPS else {}
-    figure.update_xaxes(fixedrange=True, **whole)
+    figure.update_xaxes(fixedrange=True, **_few(of.step))
     _name_axis(figure, len(known) or 1)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
     if index is not None:
         figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
     return figure
+
+
+def _few(step: Steps) -> dict[str, Any]:
+    """How few steps lie along an axis: each with a tick, and none as wide as the whole chart."""
+    if not 0 < len(step) < FEW_STEPS:
+        return {}
+    end = max(step[-1] + 0.5, step[0] + FEW_STEPS - 0.5)
+    return {"tickvals": step.tolist(), "range": [step[0] - 0.5, end]}
 
 
 def _around(trace: go.Scatter) -> go.Scatter:

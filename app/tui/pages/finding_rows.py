@@ -29,7 +29,7 @@ class FindingRows:
             ),
             Column("what"),
             Column("×", 5, to_right=True, from_width=120),
-            Column("time", 12, to_right=True, from_width=70),
+            Column("time", 14, to_right=True, from_width=70),
         )
 
     def __len__(self) -> int:

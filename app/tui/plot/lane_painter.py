@@ -29,6 +29,7 @@ from stepscope.app.tui.ink import (
     on,
 )
 from stepscope.app.tui.plot.span_bars import (
+    MOMENT,
     Plot,
     outline,
     paint_counter,
@@ -50,6 +51,7 @@ ABOUT = {
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""
+WITHOUT_MOMENTS = ("pinned", "counters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,9 @@ class LanePainter:
             about = section_legend(row.section, self.state.timeline, self.state.hidden)
         x = max(self.plot.left, x + 2)
         for entry in about:
-            if x + width_of(entry) <= line.width:
-                x = line.put(x, entry, ink(MUTED, PANEL)) + 2
+            if x + width_of(entry) > line.width:
+                break
+            x = line.put(x, entry, ink(MUTED, PANEL)) + 2
         return line
 
     def _lane(self, row: Row, lane: Lane, index: int) -> Line:
@@ -247,7 +250,8 @@ def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = (
     """What the header of a section says: what is in it, and the sign of each state and its name."""
     about = [ABOUT[section]] if section in ABOUT else []
     shown = states_in(section, timeline, hidden)
-    return [*about, *(f"{state.glyph} {name}" for state, name in shown)]
+    told = [*about, *(f"{state.glyph} {name}" for state, name in shown)]
+    return told if section in WITHOUT_MOMENTS else [*told, f"{MOMENT} moment"]
 
 
 def name_width(lane: Lane) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -23,7 +23,7 @@ from stepscope.app.palette import (
 )
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import blend, ink, readable_on
+from stepscope.app.tui.ink import MUTED, blend, ink, readable_on
 from stepscope.app.widths import fit, width_of
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,6 +31,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 RISING = " ▁▂▃▄▅▆▇█"
 GROWING = " ▏▎▍▌▋▊▉"
+MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
@@ -88,10 +89,16 @@ def paint_density(line: Line, plot: Plot, states: Bytes, density: Bytes, surface
     """Draw what fills each cell most: filled like a bar, or as high as the cell is busy."""
     heights = np.maximum((density.astype(np.int64) * 8 + 254) // 255, 1)
     looks = np.where(states > 0, states.astype(np.int64) * 16 + heights, 0)
+    before = 0
     for start, end in _runs(looks):
         kind, height = divmod(int(looks[start]), 16)
-        if kind:
+        if STATES[kind].cue == "mark":
+            # Its sign is where it begins, as that of a span that is drawn alone.
+            goes_on = kind == before
+            _paint_line(line, plot.left + start, plot.left + end, STATES[kind], surface, goes_on)
+        elif kind:
             line.fill(plot.left + start, plot.left + end, *_density_cell(kind, height, surface))
+        before = kind
 
 
 def paint_counter(line: Line, plot: Plot, heights: Bytes, known: Bools, surface: str) -> None:
@@ -119,13 +126,17 @@ def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
 
 
 def paint_spans(
-    line: Line, plot: Plot, spans: Iterable[SpanView], hidden: Collection[int], surface: str
+    line: Line, plot: Plot, spans: Sequence[SpanView], hidden: Collection[int], surface: str
 ) -> None:
-    """Draw a bar for every span that is at least a cell wide."""
+    """Draw a bar for every span that is at least a cell wide, and a sign for each moment."""
     last_end, last_label = -1, ""
-    for span in spans:
+    for place, span in enumerate(spans):
         start, end = plot.eighth(span.start_ns), plot.eighth(span.end_ns)
-        if end - start < 8 or span.state in hidden:
+        if span.state in hidden:
+            continue
+        if end - start < 8:
+            if _is_moment(span, spans[max(0, place - 1) : place + 2]):
+                _paint_moment(line, plot, span, surface)
             continue
         if STATES[span.state] in LINES:
             _paint_line(line, start // 8, end // 8, STATES[span.state], surface)
@@ -139,6 +150,26 @@ def paint_spans(
             last_end, last_label = end, span.label
 
 
+def _is_moment(span: SpanView, around: Sequence[SpanView]) -> bool:
+    """Tell whether a span takes no time, and stands apart from those beside it that do."""
+    start, end = span.start_ns, span.end_ns
+    return start == end and not any(
+        each.start_ns < each.end_ns and each.start_ns <= end and each.end_ns >= start
+        for each in around
+    )
+
+
+def _paint_moment(line: Line, plot: Plot, span: SpanView, surface: str) -> None:
+    """Put a sign where something took no time; what marks a state by its sign has that one."""
+    state, x = STATES[span.state], plot.cell(span.start_ns)
+    if not plot.left <= x < plot.right:
+        return
+    if state.cue == "mark":
+        line.put(x, state.glyph, ink(state.colour, surface))
+    else:
+        line.put(x, MOMENT, ink(MUTED if state in LINES else state.colour, surface))
+
+
 def outline(line: Line, plot: Plot, start_ns: int, end_ns: int, style: Style) -> None:
     """Bracket what is selected; what is less than three cells wide is inverted."""
     start = plot.clip(plot.cell(start_ns))
@@ -150,10 +181,12 @@ def outline(line: Line, plot: Plot, start_ns: int, end_ns: int, style: Style) ->
     line.put(end - 1, "▌", style)
 
 
-def _paint_line(line: Line, start: int, end: int, state: State, surface: str) -> None:
+def _paint_line(
+    line: Line, start: int, end: int, state: State, surface: str, goes_on: bool = False
+) -> None:
     style = ink(state.colour, surface)
     line.fill(start, end, "┄" if state.cue == "mark" else state.glyph, style)
-    if state.cue == "mark":
+    if state.cue == "mark" and not goes_on:
         line.put(start, state.glyph, style)
 
 

@@ -35,7 +35,7 @@ class FlagRows:
         Column("flag", 16, grows_to=30),
         Column("note"),
         Column("lane", 20, from_width=60),
-        Column("time", 12, to_right=True),
+        Column("time", 14, to_right=True),
     )
     nothing = NO_FLAGS
 

@@ -30,7 +30,7 @@ class HitRows:
         Column("found"),
         Column("where", 20, from_width=60),
         Column("×", 6, to_right=True, from_width=60),
-        Column("time", 12, to_right=True),
+        Column("time", 14, to_right=True),
     )
 
     nothing: str = "Nothing has that name."

@@ -5,6 +5,7 @@
  * @typedef {{t0: number, scale: number, width: number, states: State[], muted: string}} Scale */
 
 const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
+const MOMENT = 7;    // pixels across that a moment is painted, which takes no time
 const LABELLED = 16; // spans below this many pixels get no label
 const SCALE = 11;    // pixels above a counter's line, for the most that it is
 export const TALL = 16; // pixels of a lane that are painted
@@ -102,6 +103,43 @@ function pointers(ctx, points, y) {
 }
 
 /**
+ * Whether a span takes no time, and stands apart from those that do.
+ * @param {Spans} lane
+ * @param {number} i
+ */
+function isMoment(lane, i) {
+  const [start, end] = [lane.start[i], lane.end[i]];
+  /** @param {number} j */
+  const touches = (j) => lane.end[j] > lane.start[j] && lane.end[j] >= start && lane.start[j] <= end;
+  return start === end && !touches(i - 1) && !touches(i + 1);
+}
+
+/**
+ * Diamonds where something happened that took no time; those that would lie on each other are left out.
+ * @param {Pen} ctx
+ * @param {[number, State][]} moments
+ * @param {number} y
+ * @param {number} height
+ * @param {Scale} view
+ */
+function diamonds(ctx, moments, y, height, view) {
+  const [across, down] = [MOMENT / 2, Math.min(MOMENT, height - 4) / 2];
+  const middle = y + height / 2;
+  let last = -Infinity;
+  for (const [x, state] of moments) {
+    if (x - last < across) continue;
+    last = x;
+    ctx.beginPath();
+    ctx.moveTo(x, middle - down);
+    ctx.lineTo(x + across, middle);
+    ctx.lineTo(x, middle + down);
+    ctx.lineTo(x - across, middle);
+    ctx.fillStyle = state.cue === "hollow" ? view.muted : state.colour;
+    ctx.fill();
+  }
+}
+
+/**
  * The spans of one lane.
  * @param {Pen} ctx
  * @param {Spans} lane
@@ -114,12 +152,18 @@ export function spans(ctx, lane, view, y, height) {
   const shared = { x: -1, share: 0, longest: 0, state: null, y, height };
   /** @type {[number, State][]} */
   const points = [];
+  /** @type {[number, State][]} */
+  const moments = [];
   for (let i = 0; i < lane.start.length; i++) {
     const from = (lane.start[i] - view.t0) * view.scale;
     const to = (lane.end[i] - view.t0) * view.scale;
     if (to < 0 || from > view.width) continue;
     const state = view.states[lane.state[i]];
     if (state.cue === "mark") points.push([to - from > 12 ? from + 7 : from, state]);
+    if (state.cue !== "mark" && isMoment(lane, i)) {
+      moments.push([from, state]);
+      continue;
+    }
     if (to - from < NARROW) {
       gather(ctx, shared, Math.floor(from), to - from, state, y, height);
       continue;
@@ -130,6 +174,7 @@ export function spans(ctx, lane, view, y, height) {
     if (width >= LABELLED && height >= 12) label(ctx, lane.label[i], left, y, width, height, state, view);
   }
   gather(ctx, shared, -1, 0, null, y, height);
+  diamonds(ctx, moments, y, height, view);
   if (height >= 12) pointers(ctx, points, y);
 }
 
@@ -228,7 +273,8 @@ export function image(picture, states) {
  */
 function column(ink, first, x, width, state, density) {
   const full = FAINT + (1 - FAINT) * (density / 255);
-  const cue = CUES[state.cue];
+  // A pattern of next to nothing could not be seen.
+  const cue = density > 1 ? CUES[state.cue] : null;
   for (let y = 0; y < TALL; y++) {
     const alpha = Math.round(255 * full * (cue && cue(x, y) ? 0.22 : 1));
     ink[first + y * width] = (alpha << 24) | (state.rgb[2] << 16) | (state.rgb[1] << 8) | state.rgb[0];

@@ -21,7 +21,7 @@ def break_bar(example: str, view: View, found: Looked | None) -> Iterator[Compon
         id="break",
         type="text",
         value=view.stop or "",
-        placeholder=f"for example {plain(example)}",
+        placeholder=f"like {plain(example)}",
         autoComplete="off",
         spellCheck="false",
     )

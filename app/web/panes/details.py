@@ -32,11 +32,12 @@ def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     for code, number in loaded.result.counts.items():
         if number:
             yield Fact(code, (count(number),))
+    yield Heading("where to begin")
+    if loaded.findings:
+        yield Paragraph("Press n for the next finding, or click one below.")
+    yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")
     yield from told_of_it(loaded.trace)
     if loaded.result.not_applicable:
         yield Heading("not applicable")
         yield Paragraph(f"{loaded.result.coverage.share}.")
         yield Paragraph(" ".join(loaded.result.not_applicable), Tone.MUTED)
-    yield Heading("where to begin")
-    yield Paragraph("Press n for the next finding, or click one below.")
-    yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")

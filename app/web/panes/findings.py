@@ -25,7 +25,7 @@ def findings_pane(loaded: LoadedTrace, view: View) -> Component:
     page = min(page, (len(keys) - 1) // PAGE)
     shown = keys[page * PAGE : (page + 1) * PAGE]
     lines = [_line(loaded, view, key, loaded.findings[key]) for key in shown]
-    return html.Div([*lines, *_pager(view, page, len(keys))])
+    return html.Div([*lines, *_pager(view, page, len(keys))], className="found")
 
 
 def _line(loaded: LoadedTrace, view: View, key: str, found: Finding) -> Component:

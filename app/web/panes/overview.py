@@ -40,7 +40,7 @@ def _composition(loaded: LoadedTrace, view: View) -> Iterator[Component]:
             figure=figures.overview(of, loaded.step_index(view.step)),
             config=figures.LIVE,
             responsive=True,
-            style={"height": "230px"},
+            style={"height": "var(--batches)"},
         )
 
 

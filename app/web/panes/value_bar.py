@@ -41,7 +41,7 @@ def value_bar(view: View, value: Asked, here_ns: int) -> Iterator[Component]:
         id="value",
         type="text",
         value=view.value or "",
-        placeholder="for example num_waiting",
+        placeholder="like num_waiting",
         autoComplete="off",
         spellCheck="false",
     )

@@ -45,7 +45,7 @@ def what_bar(view: View) -> Iterator[Component]:
         id="what",
         type="text",
         value="" if view.what in (None, LIST) else view.what,
-        placeholder=f"for example {EXAMPLE}",
+        placeholder=f"like {EXAMPLE}",
         autoComplete="off",
         spellCheck="false",
     )

@@ -36,19 +36,24 @@ def bar(loaded: LoadedTrace, *, opens_others: bool) -> Component:
             html.A(
                 "stepscope", href=View().link(finding=None, sel=None, step=None, t=None), id="brand"
             ),
-            html.Span([html.B(run or name), f" {name}" if run else ""], id="trace", title=name),
+            html.Span(
+                [html.B(run or name), *([html.Span(f" {name}", className="file")] if run else [])],
+                id="trace",
+                title=f"{run}: {name}" if run else name,
+            ),
             html.Div(
                 [
                     dcc.Input(
                         id="find",
                         type="search",
-                        placeholder="/ find a request, task, core, step …",
+                        placeholder="/ find a name or step",
                         autoComplete="off",
                         debounce=False,
                     ),
                     html.Div(id="hits"),
                 ],
                 id="search",
+                title="find a request, task, core or step",
             ),
             html.Div(
                 legend(loaded),

@@ -107,4 +107,5 @@ def test_each_step_is_drawn_around_its_number_which_what_is_nearest_leads_to() -
     assert list(decode.customdata) == [7, 7, 8, 8]
     assert decode.line.shape == "hvh"
     assert two.layout.hoverdistance == -1
-    assert two.layout.xaxis.dtick == 1
+    assert two.layout.xaxis.tickvals == (7, 8)
+    assert two.layout.xaxis.range == (6.5, 18.5)  # no step is as wide as the chart

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from stepscope.analyzers.diff.compare import Difference, diff
 from stepscope.app.kept.flags import Flag, Flags
+from stepscope.app.paired import pair
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.tui.both_app import BothApp
 from stepscope.ingest.trace import Trace
@@ -69,6 +72,28 @@ async def test_both_move_and_are_exchanged_as_one(sample_traces: Path) -> None:
         assert standing.pair.traces[0].name == stories.AFTER
         await press(pilot, "3")
         assert "only B: " in screen_text(pilot)
+
+
+async def test_exchanging_compares_and_sums_up_beside_the_screen(
+    sample_traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared_in = []
+
+    def noted(a: Trace, b: Trace) -> Difference:
+        compared_in.append(threading.current_thread())
+        return diff(a, b)
+
+    async with compared(before_and_after(sample_traces), NARROW) as pilot:
+        monkeypatch.setattr(pair, "diff", noted)
+        await press(pilot, "X", "X")
+        standing = both_of(pilot).standing
+        assert standing
+        first = standing.pair.traces[0].name
+        await press(pilot, "X")
+        assert standing.pair.traces[0].name != first
+
+    assert compared_in
+    assert threading.main_thread() not in compared_in
 
 
 async def test_the_other_of_a_lane_is_told_beside_what_is_selected(sample_traces: Path) -> None:

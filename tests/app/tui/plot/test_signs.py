@@ -63,7 +63,7 @@ def test_the_header_names_the_front_end_and_being_in_no_batch_where_a_request_is
     timeline = Timeline.of(trace_of(lifecycle=LIFE))
 
     assert section_legend("requests", timeline) == [
-        "» front end", "┄ waiting", "· in no batch",
+        "» front end", "┄ waiting", "· in no batch", "◆ moment",
     ]  # fmt: skip
 
 

@@ -121,3 +121,25 @@ def test_whatever_the_spans_the_line_stays_in_its_cells(
 @given(st.integers(0, 3_999))
 def test_a_cell_shows_the_time_that_falls_in_it(ts_ns: int) -> None:
     assert abs(PLOT.time(PLOT.cell(ts_ns)) - ts_ns) <= 50
+
+
+def test_a_moment_has_a_sign_where_it_stands_apart() -> None:
+    assert painted((300, 300, WAITING, ""), (900, 900, MIX, "")) == "   ◆     ◆"
+
+
+def test_a_moment_at_the_edge_of_what_takes_time_has_none() -> None:
+    assert painted((300, 300, WAITING, ""), (300, 800, PREFILL, "")) == "   █████"
+    assert painted((0, 300, PREFILL, ""), (300, 300, WAITING, "")) == "███"
+
+
+def test_a_moment_of_a_hidden_state_is_not_drawn() -> None:
+    assert painted((300, 300, WAITING, ""), hidden=frozenset({WAITING})) == ""
+
+
+def test_of_many_spans_a_preemption_has_its_mark_where_it_begins_as_well() -> None:
+    line = Line(8, ink(TEXT, BACKGROUND))
+    states = np.array([PREFILL, PREEMPTED, PREEMPTED, PREEMPTED, 0, PREEMPTED, 0, 0], np.uint8)
+    busy = np.array([255, 255, 255, 90, 0, 9, 0, 0], np.uint8)
+    paint_density(line, Plot(0, 8, Viewport(0, 800)), states, busy, BACKGROUND)
+
+    assert line.strip().text == "█▼┄┄ ▼  "
