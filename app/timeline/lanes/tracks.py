@@ -90,12 +90,20 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
     of_name = pl.Series("state", named.states, pl.UInt8)
     state = by_category(spans["category"])
     row = pl.Series("row", np.searchsorted(spans["ref"].to_numpy(), named.rows))
-    placed = spans.with_columns(state=state.scatter(row, of_name)).join(_sections(trace), on=KEY)
+    ranks = spans["rank"].unique().to_list()
+    # Names of tracks are compared once; from there on a track is a number, in the order of lanes.
+    tracks = ordered(_sections(trace)).rename({"lane": "number"})
+    placed = (
+        spans.with_columns(state=state.scatter(row, of_name))
+        .join(tracks, on=KEY)
+        .select("ref", "start", "end", "category", "state", "section", "number")
+    )
     section = pl.when(category=PYTHON_FUNCTION).then(pl.lit(PYTHON)).otherwise("section")
     by_section = placed.with_columns(section=section).partition_by("section", as_dict=True)
-    ranks = spans["rank"].unique().to_list()
     sections = {
-        name: _laid_out(by_section[name,], ranks, name) for name in SAYS if (name,) in by_section
+        name: _laid_out(by_section[name,], tracks, ranks, name)
+        for name in SAYS
+        if (name,) in by_section
     }
     return Tracks(sections, named.top, named.share_of, _called(categories, named.top))
 
@@ -110,11 +118,17 @@ def _called(categories: list[str], top: tuple[TopName, ...]) -> dict[int, str]:
     return {state: ", ".join(names[:3]) or "span" for state, names in called.items()} | named
 
 
-def _laid_out(spans: pl.DataFrame, ranks: list[int], section: str) -> LaneSpans:
-    lanes = ordered(spans.select(KEY).unique())
-    named = lanes.select(KEY).iter_rows()
+def _laid_out(
+    spans: pl.DataFrame, tracks: pl.DataFrame, ranks: list[int], section: str
+) -> LaneSpans:
+    """A lane for each track of which spans are in a section."""
+    number = spans["number"].to_numpy()
+    is_there = np.zeros(len(tracks), np.bool_)
+    is_there[number] = True
+    named = tracks.filter(is_there).select(KEY).iter_rows()
     names = tuple(_name(rank, track, ranks, section) for rank, track in named)
-    return LaneSpans(names, [span_rows(spans.join(lanes, on=KEY), "spans")])
+    lane = (np.cumsum(is_there, dtype=np.uint32) - 1)[number]
+    return LaneSpans(names, [span_rows(spans.with_columns(lane=pl.Series(lane)), "spans")])
 
 
 def _sections(trace: Trace) -> pl.DataFrame:
