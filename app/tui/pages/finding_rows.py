@@ -11,6 +11,9 @@ from stepscope.app.tui.ink import BACKGROUND, MUTED, ink
 from stepscope.app.tui.widgets.table import Cell, Column
 from stepscope.app.widths import width_of
 
+LEAST_TIME = 8
+"""Cells of a moment of few digits."""
+
 
 class FindingRows:
     """The rows of a table of findings, worst first."""
@@ -20,6 +23,8 @@ class FindingRows:
         self._findings = view.findings or ()
         self._timeline = view.timeline
         self._places = [place(found, view.timeline) for found in self._findings]
+        times = [each.ts_ns for each in self._findings if each.ts_ns is not None]
+        latest = max(times, default=view.timeline.bounds[0])
         self.columns: tuple[Column, ...] = (
             Column("", 1),
             Column("code", 6),
@@ -29,7 +34,13 @@ class FindingRows:
             ),
             Column("what"),
             Column("×", 5, to_right=True, from_width=120),
-            Column("time", 14, to_right=True, from_width=70),
+            # The latest takes the most cells.
+            Column(
+                "time",
+                max(LEAST_TIME, width_of(when(latest, view.timeline))),
+                to_right=True,
+                from_width=70,
+            ),
         )
 
     def __len__(self) -> int:
