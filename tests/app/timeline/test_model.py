@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from stepscope.app.palette import (
     NOTHING,
     PREFILL,
     STATES,
+    WAITING,
     shade,
 )
 from stepscope.app.timeline import Composition, Timeline
@@ -196,3 +198,32 @@ def test_composition_has_a_value_for_each_step_and_nan_where_nothing_is_known() 
 def test_a_category_has_the_same_shade_in_every_trace() -> None:
     assert shade("kernel") == shade("kernel")
     assert len({shade(f"category {n}") for n in range(100)}) == 4
+
+
+def told(request: str, event: str, ts_ns: int) -> dict[str, Any]:
+    return {"request": request, "event": event, "ts_ns": ts_ns}
+
+
+def test_the_load_of_a_list_of_arrivals_is_how_many_arrived() -> None:
+    times = (0, 10, 11, 12, 55, 99)
+
+    load = Timeline.of(
+        trace_of(lifecycle=[told(f"r{at}", "arrive", ts) for at, ts in enumerate(times)])
+    ).load(10)
+
+    assert (load.what, load.states) == ("arrivals", (WAITING,))
+    assert (load.shares[0] * 3).round().tolist() == [1, 3, 0, 0, 0, 1, 0, 0, 0, 1]
+
+
+def test_the_load_of_requests_without_steps_is_how_many_there_are_in_each_state() -> None:
+    rows = [
+        told("a", "arrive", 0), told("a", "admit", 50_000), told("a", "finish", 100_000),
+        told("b", "arrive", 25_000), told("b", "admit", 50_000), told("b", "finish", 75_000),
+    ]  # fmt: skip
+
+    load = Timeline.of(trace_of(lifecycle=rows)).load(4)
+
+    assert load.what == "requests"
+    waiting = load.shares[load.states.index(WAITING)]
+    assert waiting.tolist() == pytest.approx([0.5, 1, 0, 0], abs=1e-3)
+    assert load.shares.sum(axis=0).tolist() == pytest.approx([0.5, 1, 1, 0.5], abs=1e-3)
