@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from stepscope.app.debug.engine_state import State
@@ -83,8 +82,8 @@ class Reasons:
     def holding(self, requests: Sequence[str], state: State) -> dict[str, LeftOut]:
         """The last decision about each since its turn began, of those that hold in a state."""
         seq = state.seq or BEFORE_ALL
-        by_then = np.arange(len(self.decisions)) < _num_by(self.decisions, seq)
-        last = self.decisions.last_of("request", requests, by_then)
+        num_by_then = _num_by(self.decisions, seq)
+        last = self.decisions.last_of("request", requests, lambda places: places < num_by_then)
         rows = self.decisions.rows((at for at in last if at >= 0), ("request", *COLUMNS))
         told = [LeftOut(*row) for row in rows]
         since = self._since([left.request for left in told], seq)
@@ -103,9 +102,12 @@ class Reasons:
         """When each began to wait or run, by a place in the order."""
         if not requests:
             return []
-        begins = self.lifecycle.texts("event").are_among(BEGINS)
-        begins[_num_by(self.lifecycle, seq) :] = False
-        last = self.lifecycle.last_of("request", requests, begins)
+        events, num_by_then = self.lifecycle.texts("event"), _num_by(self.lifecycle, seq)
+        last = self.lifecycle.last_of(
+            "request",
+            requests,
+            lambda places: events.are_among(BEGINS, places) & (places < num_by_then),
+        )
         times = iter(self.lifecycle.rows((at for at in last if at >= 0), ("ts_ns",)))
         return [EARLIEST_NS if at < 0 else next(times)[0] for at in last]
 

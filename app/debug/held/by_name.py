@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,13 +74,16 @@ class ByName(NamedTuple):
         is_first[self.bounds[:-1]] = True
         return self.places.astype(np.int64), is_first
 
-    def places_of(self, text: str) -> Numbers:
-        """The rows that may have a text, in order: of an exact one, if the first has it, all."""
-        digest = pl.Series([text]).hash().to_numpy()[0]
-        place = int(np.searchsorted(self.digests, digest))
-        if place == len(self.digests) or self.digests[place] != digest:
-            return self.places[:0]
-        return self.places[self.bounds[place] : self.bounds[place + 1]]
+    def places_of(self, texts: Sequence[str]) -> list[Numbers]:
+        """The rows that may have each text: where it is exact, all of them if the first has it."""
+        wanted = pl.Series(texts, dtype=pl.String).hash().to_numpy()
+        group = np.searchsorted(self.digests, wanted)
+        is_here = np.append(self.digests, np.uint64(0))[group] == wanted
+        is_here &= group < len(self.digests)
+        bounds = zip(
+            self.bounds[group * is_here], self.bounds[group * is_here + is_here], strict=True
+        )
+        return [self.places[begin:end] for begin, end in bounds]
 
     def last_of(self, texts: pl.Series, is_it: Flags) -> Places:
         """Of each text the last row among those that `is_it` marks, -1 where there is none.

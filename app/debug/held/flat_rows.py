@@ -5,7 +5,7 @@ Polars reads its own files whole, which takes longer than all else that a sessio
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,10 +61,12 @@ class Texts(NamedTuple):
         texts = [self._text(number) for number in known.tolist()]
         return [texts[at] for at in which.tolist()]
 
-    def are_among(self, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
-        """By row, whether its text is one of some."""
+    def are_among(self, wanted: Collection[str], places: Numbers) -> npt.NDArray[np.bool_]:
+        """Whether the texts of some rows are among others."""
+        if not len(self.codes):
+            return np.array([text in wanted for text in self._own(places)], bool)
         each = np.array([self._text(number) in wanted for number in range(len(self.ends))], bool)
-        return np.append(each, False)[self.codes] if len(self.codes) else each
+        return np.append(each, False)[self.codes[places]]
 
     def _own(self, places: Numbers) -> list[str | None]:
         """The texts of rows that each have one of their own."""
@@ -92,6 +94,8 @@ class Nullable(NamedTuple):
 
 
 Column = Numbers | Nullable | Texts | ByName
+Marks = Callable[[Numbers], npt.NDArray[np.bool_]]
+"""Says of some rows which of them are meant."""
 LAID_OUT: tuple[type[Nullable | Texts | ByName], ...] = (Texts, Nullable, ByName)
 ROWS_OF = "rows_of_"
 """In front of a column's name: which of its rows have a text."""
@@ -155,21 +159,32 @@ class FlatRows:
 
     def places_of(self, name: str, text: str) -> Numbers:
         """Which rows have a text in a column that was laid out to be sought in."""
+        return self._places_of(name, (text,))[0]
+
+    def _places_of(self, name: str, texts: Sequence[str]) -> list[Numbers]:
         by_name = self._columns[ROWS_OF + name]
         assert isinstance(by_name, ByName), name
-        places = by_name.places_of(text)
-        asked = places[:1] if by_name.is_exact else places
-        is_it = [found == text for found in self.texts(name).take(asked.tolist())]
-        return places if all(is_it) else places[np.flatnonzero(is_it)]
+        every = by_name.places_of(texts)
+        asked = [own[:1] if by_name.is_exact else own for own in every]
+        said = iter(self.texts(name).take(at for own in asked for at in own.tolist()))
+        return [
+            own if all(is_it) else own[np.flatnonzero(is_it)]
+            for own, some, text in zip(every, asked, texts, strict=True)
+            for is_it in ([next(said) == text for _ in range(len(some))],)
+        ]
 
-    def last_of(self, name: str, texts: Sequence[str], is_it: npt.NDArray[np.bool_]) -> list[int]:
-        """Of each text the last row of those that `is_it` marks that has it; -1 where none does."""
+    def last_of(self, name: str, texts: Sequence[str], is_it: Marks) -> list[int]:
+        """Of each text the last row that has it of those that `is_it` marks; -1 where none does.
+
+        Of many texts all rows are asked for, of a few those that have them.
+        """
         by_name = self._columns[ROWS_OF + name]
         assert isinstance(by_name, ByName), name
         if len(texts) < MANY or not by_name.is_exact:
-            every = [self.places_of(name, text) for text in texts]
-            return [int(max(own[is_it[own]], default=-1)) for own in every]
-        last = by_name.last_of(pl.Series(texts, dtype=pl.String), is_it).tolist()
+            every = self._places_of(name, texts)
+            return [int(max(own[is_it(own)], default=-1)) for own in every]
+        marked = is_it(np.arange(self._num_rows))
+        last = by_name.last_of(pl.Series(texts, dtype=pl.String), marked).tolist()
         found = iter(self.texts(name).take(place for place in last if place >= 0))
         return [
             place if place >= 0 and next(found) == text else -1
