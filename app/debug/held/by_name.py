@@ -77,12 +77,11 @@ class ByName(NamedTuple):
     def places_of(self, texts: Sequence[str]) -> list[Numbers]:
         """The rows that may have each text: where it is exact, all of them if the first has it."""
         wanted = pl.Series(texts, dtype=pl.String).hash().to_numpy()
-        group = np.searchsorted(self.digests, wanted)
-        is_here = np.append(self.digests, np.uint64(0))[group] == wanted
-        is_here &= group < len(self.digests)
-        bounds = zip(
-            self.bounds[group * is_here], self.bounds[group * is_here + is_here], strict=True
-        )
+        if not len(self.digests):
+            return [self.places] * len(texts)
+        group = np.minimum(np.searchsorted(self.digests, wanted), len(self.digests) - 1)
+        is_here = self.digests[group] == wanted
+        bounds = zip(self.bounds[group], self.bounds[group + is_here], strict=True)
         return [self.places[begin:end] for begin, end in bounds]
 
     def last_of(self, texts: pl.Series, is_it: Flags) -> Places:
