@@ -46,6 +46,8 @@ ANY_DISTANCE = -1
 """However far the next point is from the mouse, Plotly takes it for what is pointed at."""
 FEW_STEPS = 12
 """Fewer steps than this have a tick each."""
+LEAST_ROOM = 4
+"""An axis has room for so many steps, so that one alone is not as wide as the chart."""
 POINTS = 1200
 """Steps or means of steps that a chart over a whole trace shows at most."""
 FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
@@ -118,8 +120,8 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     shown = np.linspace(0, max(0, len(step) - 1), min(4, len(step))).astype(int)
     labels = [f"{step[at]:,}" for at in shown]
     figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
-    if 0 < len(step) < FEW_STEPS:
-        figure.update_xaxes(range=[-0.5, FEW_STEPS - 0.5])
+    if 0 < len(step) < LEAST_ROOM:
+        figure.update_xaxes(range=[-0.5, LEAST_ROOM - 0.5])
     _name_axis(figure)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
     layers_near = (of.prefill_tokens, of.decode_tokens, of.recompute_tokens)
@@ -191,7 +193,7 @@ def _few(step: Steps) -> dict[str, Any]:
     """How few steps lie along an axis: each with a tick, and none as wide as the whole chart."""
     if not 0 < len(step) < FEW_STEPS:
         return {}
-    end = max(step[-1] + 0.5, step[0] + FEW_STEPS - 0.5)
+    end = max(step[-1] + 0.5, step[0] + LEAST_ROOM - 0.5)
     return {"tickvals": step.tolist(), "range": [step[0] - 0.5, end]}
 
 

@@ -108,4 +108,4 @@ def test_each_step_is_drawn_around_its_number_which_what_is_nearest_leads_to() -
     assert decode.line.shape == "hvh"
     assert two.layout.hoverdistance == -1
     assert two.layout.xaxis.tickvals == (7, 8)
-    assert two.layout.xaxis.range == (6.5, 18.5)  # no step is as wide as the chart
+    assert two.layout.xaxis.range == (6.5, 10.5)  # no step is as wide as the chart
