@@ -41,9 +41,25 @@ def on(background: str) -> Style:
     return Style(bgcolor=Color.parse(background))
 
 
+_PARTS: dict[str, tuple[str, str, float]] = {}
+
+
 @lru_cache(maxsize=512)
 def blend(above: str, below: str, share: float) -> str:
     """The colour that `above` makes on `below` when it covers a share of it."""
+    made = mixed(above, below, share)
+    if made not in (above, below):
+        _PARTS[made] = above, below, share
+    return made
+
+
+def parts_of(colour: str) -> tuple[str, str, float] | None:
+    """What a colour was blended of, and the share of the first; None of one that was not."""
+    return _PARTS.get(colour)
+
+
+def mixed(above: str, below: str, share: float) -> str:
+    """A share of one colour and the rest of another, both `#RRGGBB`."""
     pairs = zip(_channels(above), _channels(below), strict=True)
     return "#" + "".join(f"{round(a * share + b * (1 - share)):02X}" for a, b in pairs)
 

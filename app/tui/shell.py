@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.app import ComposeResult
+from textual.filter import LineFilter
 from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
@@ -16,6 +19,7 @@ from stepscope.app.present.where import step_of, when
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui import pages, theme
 from stepscope.app.tui.actions import bindings, everywhere
+from stepscope.app.tui.light_ground import LightGround
 from stepscope.app.tui.live_app import LiveApp
 from stepscope.app.tui.pages.loading import PLAIN, Opening
 from stepscope.app.tui.pages.page import Opened, Page, page_of
@@ -67,8 +71,19 @@ class Shell(LiveApp):
         self.first_page = page or self.tabs[0].name
         for each in bindings(self.shared):
             self.bind(each.key, each.action, description=each.description)
-        self.register_theme(theme.STEPSCOPE)
-        self.theme = theme.STEPSCOPE.name
+        for is_light in (False, True):
+            self.register_theme(theme.theme(is_light=is_light))
+        self.theme = theme.DARK
+        self._light_ground = LightGround()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What lines go through when they are drawn: on a light ground all colours are others."""
+        filters = super().get_line_filters()
+        return [self._light_ground, *filters] if self.theme == theme.LIGHT else filters
+
+    def action_light(self) -> None:
+        """Go over to the colours of a light ground, or of a dark one."""
+        self.theme = theme.DARK if self.theme == theme.LIGHT else theme.LIGHT
 
     def pages(self) -> tuple[Tab, ...]:
         """The pages that there are."""

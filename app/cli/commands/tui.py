@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
 from stepscope.app.tui import pages
 from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.app.tui.shell import Shell
 
 
 @click.command(
@@ -32,22 +36,29 @@ from stepscope.ingest.errors import ConfigError
     "--page", type=click.Choice([tab.name for tab in pages.PAGES]),
     help=f"The page to open first.  [default: {pages.PAGES[0].name}; timeline where it follows]",
 )  # fmt: skip
+@click.option(
+    "--theme", type=click.Choice(["dark", "light"]),
+    help="The colours of a dark ground, or of a light one; T goes over to the other."
+    "  [default: as the terminal says in COLORFGBG, else dark]",
+)  # fmt: skip
 @holds_slo
 @follows
 @opens_traces
 def tui(
-    traces: tuple[Path, ...], page: str | None, slo: str | None, follow: bool, open_trace: OpenTrace
-) -> None:
+    traces: tuple[Path, ...], page: str | None, theme: str | None, slo: str | None, follow: bool,
+    open_trace: OpenTrace,
+) -> None:  # fmt: skip
     """Open the terminal front; its help is made from the pages that there are."""
     if len(traces) > 1:
-        look_at_both(two_of(traces), page, open_trace, slo)
+        look_at_both(two_of(traces), page, open_trace, slo, theme)
         return
-    look_in_terminal(traces[0], page, slo, open_trace, follow=follow)
+    look_in_terminal(traces[0], page, slo, open_trace, follow=follow, theme=theme)
 
 
 def look_at_both(
-    traces: tuple[Path, Path], page: str | None, open_trace: OpenTrace, slo: str | None = None
-) -> None:
+    traces: tuple[Path, Path], page: str | None, open_trace: OpenTrace, slo: str | None = None,
+    theme: str | None = None,
+) -> None:  # fmt: skip
     """Open two traces side by side; ConfigError where there is no terminal."""
     from stepscope.app.tui import paired_pages
 
@@ -68,7 +79,7 @@ def look_at_both(
     for trace in traces:
         recent.opened(trace)
     end_with_terminal(sys.stdin.fileno())
-    BothApp((a, b), first, asked).run()
+    _run(BothApp((a, b), first, asked), theme)
 
 
 def _needs_terminal() -> None:
@@ -77,8 +88,9 @@ def _needs_terminal() -> None:
 
 
 def look_in_terminal(
-    trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace, *, follow: bool = True
-) -> None:
+    trace: Path, page: str | None, slo: str | None, open_trace: OpenTrace, *, follow: bool = True,
+    theme: str | None = None,
+) -> None:  # fmt: skip
     """Open a trace, take the screen, and give it back; ConfigError where there is no terminal."""
     _needs_terminal()
     from stepscope.analyzers.check.registry import usable_rules
@@ -96,4 +108,13 @@ def look_in_terminal(
     recent.opened(trace)
     end_with_terminal(sys.stdin.fileno())
     first = page or (pages.PAGES[0].name if begun.follower is None else "timeline")
-    StepscopeApp(begun.trace, None, first, asked, follower=begun.follower, opener=opener).run()
+    app = StepscopeApp(begun.trace, None, first, asked, follower=begun.follower, opener=opener)
+    _run(app, theme)
+
+
+def _run(app: Shell, theme: str | None) -> None:
+    from stepscope.app.tui.theme import DARK, LIGHT, is_light_ground
+
+    is_light = is_light_ground() if theme is None else theme == "light"
+    app.theme = LIGHT if is_light else DARK
+    app.run()

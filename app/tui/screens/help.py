@@ -16,7 +16,10 @@ from stepscope.app.tui.pages.page import Page
 from stepscope.app.tui.screens.scrolled import ScrolledScreen
 from stepscope.app.tui.widgets.prose import Painted, Prose, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
+from stepscope.app.widths import width_of
 
+KEYS_WIDE, SAID_WIDE = 14, 64
+"""Cells of the keys, and of what they do on a help of its usual width."""
 MOUSE = (
     ("click", "select a span, a row; open a tab; follow a link"),
     ("finding", "click it to go there, in the list or on the map"),
@@ -77,12 +80,20 @@ def _part(heading: str, actions: Sequence[Action]) -> Iterator[Shown]:
     if actions:
         yield Heading(heading)
     for _, group in groupby(actions, key=lambda action: action.hint or action.name):
-        yield _row(list(group))
+        yield from _rows(list(group))
 
 
-def _row(actions: Sequence[Action]) -> Shown:
+def _rows(actions: Sequence[Action]) -> Iterator[Shown]:
+    """One row for keys that go together, or one for each where that has no room."""
     keys = " ".join(action.shown for action in actions)
     what = " · ".join(action.help for action in actions)
-    return Painted(
-        (Piece(f"{keys:<14}", ink(ACCENT, PANEL, bold=True)), Piece(what, ink(TEXT, PANEL)))
+    if len(actions) > 1 and (len(keys) >= KEYS_WIDE or width_of(what) > SAID_WIDE):
+        for action in actions:
+            yield from _rows([action])
+        return
+    yield Painted(
+        (
+            Piece(f"{keys:<{KEYS_WIDE}}", ink(ACCENT, PANEL, bold=True)),
+            Piece(what, ink(TEXT, PANEL)),
+        )
     )

@@ -8,6 +8,7 @@ import * as query from "./query.js";
 import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
+import * as theme from "./theme.js";
 /** @import { Key } from "./types.js" */
 
 /** @param {string} what */
@@ -29,6 +30,7 @@ const ownKeys = () => [
 const OPENS = {
   search: () => byId("find").focus(),
   picture: () => savePicture(byId("trace").title),
+  light: theme.toggle,
   help: () => overlay("help", !byId("help").matches(".open")),
   clear,
   follow: live.follow,

@@ -56,6 +56,13 @@ def test_it_looks_as_it_did(snap_compare: Snap, story: str, size: tuple[int, int
     assert snap_compare(app, terminal_size=size, run_before=keys)
 
 
+@pytest.mark.parametrize("story", ["a conflict, jumped to", "the blame, of the second request"])
+def test_on_a_light_ground_it_looks_as_it_did(snap_compare: Snap, story: str) -> None:
+    app = StepscopeApp(conflict_trace(), RESULT)
+    keys = arriving("T", *STORIES[story])
+    assert snap_compare(app, terminal_size=WIDE, run_before=keys)
+
+
 @pytest.mark.parametrize("story", ASIDES)
 def test_asides_look_as_they_did(snap_compare: Snap, story: str) -> None:
     app = StepscopeApp(conflict_trace(), RESULT)

@@ -70,7 +70,7 @@ def test_the_page_follows_the_system_again_once_both_are_the_same(opened: Visit)
     page = opened.go()
 
     page.locator("#theme").click()
-    page.locator("#theme").click()
+    page.keyboard.press("T")
     opened.settle()
     assert page.evaluate(GROUND) == WHITE
     page.emulate_media(color_scheme="dark")

@@ -1,0 +1,62 @@
+"""The colours of a light ground, put in place of the palette's where lines are drawn.
+
+Whatever draws names the palette's colours, which stand on a dark ground; `app/light.py` says what
+each is on a light one. A mixture is that of its parts.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rich.color import Color as Ink
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+
+from stepscope.app import light
+from stepscope.app.tui.ink import BACKGROUND, TEXT, mixed, parts_of
+
+WRITTEN = (BACKGROUND, TEXT)
+"""What text on the colour of a span is written in, on a dark ground."""
+
+
+class LightGround(LineFilter):
+    """Draws all lines in the colours of a light ground."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Give the same text in other colours."""
+        del background
+        return [
+            Segment(text, in_light(style) if style is not None else None, control)
+            for text, style, control in segments
+        ]
+
+
+@lru_cache(maxsize=4096)
+def in_light(style: Style) -> Style:
+    """A style with the colours of a light ground; what is no colour of the palette stays."""
+    ground = _light(style.bgcolor)
+    is_on_span = style.bgcolor is not None and _hex(style.bgcolor) not in light.SURFACES.values()
+    if is_on_span and ground is not None and _hex(style.color) in WRITTEN:
+        written: str | None = light.ink(ground)
+    else:
+        written = _light(style.color)
+    return style + Style(color=written, bgcolor=ground)
+
+
+def _light(of: Ink | None) -> str | None:
+    """A colour on a light ground; None where there is none, or one of the terminal's own."""
+    told = _hex(of)
+    return None if told is None else _lightened(told)
+
+
+def _lightened(of: str) -> str:
+    if (parts := parts_of(of)) is not None:
+        above, below, share = parts
+        return mixed(_lightened(above), _lightened(below), share)
+    return light.colour(of, is_light=True)
+
+
+def _hex(of: Ink | None) -> str | None:
+    return of.triplet.hex.upper() if of is not None and of.triplet is not None else None

@@ -1,0 +1,79 @@
+"""On a light ground all is drawn in the colours of one, and as it was when one goes back."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from rich.style import Style
+
+from stepscope.app import light, palette
+from stepscope.app.tui import theme
+from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.tui.ink import blend, ink, readable_on
+from stepscope.app.tui.light_ground import in_light
+from tests.app.tui.stage import RESULT, WIDE, conflict_trace, press, settle
+
+PAGES = "123456"
+DARK_SURFACES = {palette.BACKGROUND, palette.PANEL, palette.RAISED, palette.BORDER}
+
+
+def colours_of(picture: str) -> set[str]:
+    """The colours of a picture of the terminal, but for the window around it."""
+    inside = picture.partition('<g transform="translate')[2]
+    return {each.upper() for each in re.findall(r"#[0-9a-fA-F]{6}", inside)}
+
+
+async def test_every_page_is_drawn_on_a_light_ground_and_as_it_was_behind_it() -> None:
+    app = StepscopeApp(conflict_trace(), RESULT)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        for page in PAGES:
+            await press(pilot, page)
+            before = app.export_screenshot()
+            await press(pilot, "T")
+            bright = app.export_screenshot()
+            await press(pilot, "T")
+
+            assert app.export_screenshot() == before
+            assert not colours_of(bright) & DARK_SURFACES, page
+            assert bright != before
+
+
+@pytest.mark.parametrize("state", palette.STATES, ids=lambda state: state.name)
+def test_text_on_the_colour_of_a_state_can_be_read(state: palette.State) -> None:
+    for body in (state.colour, blend(state.colour, palette.PANEL, 0.6)):
+        shown = in_light(ink(readable_on(body), body, bold=True))
+
+        assert shown.color is not None
+        assert shown.bgcolor is not None
+        text, ground = (each.get_truecolor().hex for each in (shown.color, shown.bgcolor))
+        assert light.contrast(text, ground) >= 4.5
+        assert shown.bold
+
+
+def test_a_mixture_is_that_of_its_parts_on_a_light_ground() -> None:
+    half = blend(palette.ACCENT, palette.BACKGROUND, 0.5)
+
+    shown = in_light(Style(bgcolor=half))
+
+    assert shown.bgcolor is not None
+    assert shown.bgcolor.get_truecolor().hex.upper() == "#85AFEA"
+
+
+def test_what_is_no_colour_of_the_palette_stays() -> None:
+    style = Style.parse("#123456 on #654321 link https://example.org")
+
+    assert in_light(style) == style
+
+
+@pytest.mark.parametrize(
+    ("said", "is_light"),
+    [("0;15", True), ("0;default;7", True), ("15;0", False), ("", False), ("odd", False)],
+)
+def test_a_terminal_says_of_which_kind_its_ground_is(
+    monkeypatch: pytest.MonkeyPatch, said: str, is_light: bool
+) -> None:
+    monkeypatch.setenv("COLORFGBG", said)
+
+    assert theme.is_light_ground() is is_light
