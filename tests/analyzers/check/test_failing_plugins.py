@@ -95,10 +95,9 @@ def test_what_only_looks_goes_on_without_a_broken_rule_and_says_so_in_one_line(
     trace = sample_traces / "mix-admission-after.trace"
     words = [word.format(trace=trace) for word in LOOKS[how]]
 
-    run = stepscope(folder, *words)
+    run, without = stepscope(folder, *words), stepscope(folder.parent, *words)
 
-    assert (run.code, run.out) == (stepscope(folder.parent, *words).code, run.out)
-    assert run.out == stepscope(folder.parent, *words).out
+    assert (run.code, run.out) == (without.code, without.out)
     if how != "one of ours among the broken":
         assert run.err.startswith(
             "stepscope: acme-rules: its rule one (acme_rules:SlowStep) cannot"
