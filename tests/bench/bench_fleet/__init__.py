@@ -16,8 +16,9 @@ Where other programs keep the cores busy, a worker takes longer to start than it
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,10 @@ def measured(
         archive = folder / f"{way}.archive"
         if way == "ranks":
             large = folder / "large" / f"job{num_ranks}"
-            if not large.exists():
-                write_job_of(large, num_ranks, {"swapped": 11})
+            _once(large, lambda into: write_job_of(into, num_ranks, {"swapped": 11}))
             yield imported(f"{num_ranks:,} ranks", large, archive, 2)
             continue
-        if not whole.exists():
-            write_fleet(whole, num_files)
+        _once(whole, lambda into: write_fleet(into, num_files))
         if way in ("one", "two"):
             yield imported(
                 f"{way} worker{'s' * (way == 'two')}", whole, archive, 1 + (way == "two")
@@ -60,3 +59,12 @@ def measured(
             damaged = write_damaged(runs, whole, num_files // 100)
             every_s = kill_every_s if way == "killed" else 0
             yield imported(way, runs, archive, 2, damaged, kill_every_s=every_s)
+
+
+def _once(folder: Path, write: Callable[[Path], object]) -> None:
+    """Write what is not there; what was stopped on its way is begun anew, and never measured."""
+    if not folder.exists():
+        part = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        write(part)
+        part.rename(folder)
