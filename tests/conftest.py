@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.engine.recorded_once import RecordedOnce
 from tests.recorded import RecordedRun, unpack
-from tests.recorded_once import RecordedOnce
 
 # A slow machine is not a failure; CI draws the same examples every time, so that red means broken.
 settings.register_profile(

@@ -11,7 +11,7 @@ from stepscope.engine.runs.scenario import Options
 from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
-from tests.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce
 
 Record = Callable[..., Trace]
 Real = Callable[[str], Trace]

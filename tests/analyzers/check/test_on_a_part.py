@@ -15,7 +15,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
-from tests.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce
 
 LIVE = {"0": {"rows": {}, "live": True, "discarded_bytes": 0, "notes": []}}
 ENDLESS = 1 << 62

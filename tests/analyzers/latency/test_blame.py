@@ -24,9 +24,9 @@ from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
 from tests.analyzers.rows import event
 from tests.engine.drawn_requests import knobs, requests, sizes
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 from tests.engine.small_engines import serve
-from tests.recorded_once import RecordedOnce
 from tests.traces import trace_of
 
 VARIANTS = [(each.name, variant) for each in SCENARIOS for variant in each.variants]

@@ -10,7 +10,7 @@ from stepscope.analyzers.check.registry import select
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.engine.faults import fault
 from tests.engine.asked import asked
-from tests.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce
 
 RULES = select(["COR004", "COR007", "COR008", "COR009", "COR01", "TRC002", "TRC004", "TRC005"])
 POLICIES = ("uniform", "per-core-slot", "all-idle-or-pending", "barrier", "reserve-group")

@@ -11,7 +11,7 @@ from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.runs.scenario import RunResult
 from tests.engine.asked import asked
-from tests.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce
 
 Checked = tuple[RunResult, CheckResult]
 CheckVariant = Callable[..., Checked]

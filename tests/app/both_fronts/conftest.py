@@ -10,7 +10,7 @@ import pytest
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts.looked import Looked
-from tests.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce
 
 
 def real_files(folder: Path) -> list[Path]:
