@@ -29,7 +29,7 @@ const ownKeys = () => [
  * @type {Record<string, () => void>} */
 const OPENS = {
   search: () => byId("find").focus(),
-  picture: () => savePicture(byId("trace").title),
+  picture: () => savePicture(byId("trace").dataset.file ?? ""),
   light: theme.toggle,
   help: () => overlay("help", !byId("help").matches(".open")),
   clear,

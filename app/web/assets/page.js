@@ -139,8 +139,8 @@ addEventListener("click", (event) => {
   const copy = target.closest("#copy");
   const way = /** @type {HTMLElement | null} */ (target.closest("[data-align]"));
   if (way) both.change(way.dataset.align || "");
-  if (target.closest("#save")) savePicture(byId("trace").title);
-  if (target.closest("#save-svg")) saveSvg(byId("trace").title);
+  if (target.closest("#save")) savePicture(byId("trace").dataset.file ?? "");
+  if (target.closest("#save-svg")) saveSvg(byId("trace").dataset.file ?? "");
   if (target.closest("#theme")) theme.toggle();
   if (target.closest("#ask-help")) overlay("help", !byId("help").matches(".open"));
   else if (target.id === "help") overlay("help", false);

@@ -31,6 +31,7 @@ def bar(loaded: LoadedTrace, *, opens_others: bool) -> Component:
     parts = (manifest.scenario, manifest.variant) if loaded.is_one else ()
     run = " · ".join(plain(part) for part in parts if part)
     name = plain(loaded.name)
+    saved_as: dict[str, Any] = {"data-file": name}
     return html.Header(
         [
             html.A(
@@ -40,6 +41,7 @@ def bar(loaded: LoadedTrace, *, opens_others: bool) -> Component:
                 [html.B(run or name), *([html.Span(f" {name}", className="file")] if run else [])],
                 id="trace",
                 title=f"{run}: {name}" if run else name,
+                **saved_as,
             ),
             html.Div(
                 [
