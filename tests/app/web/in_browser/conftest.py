@@ -61,6 +61,16 @@ def window(chromium: Browser) -> Page:
 
 
 @pytest.fixture
+def sized(window: Page) -> Iterator[Page]:
+    """The page, whose window has the size and the ground it had when the test is over."""
+    before = window.viewport_size
+    yield window
+    assert before is not None
+    window.set_viewport_size(before)
+    window.emulate_media(color_scheme="dark")
+
+
+@pytest.fixture
 def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
     """Serve a trace and give its page; at the end nothing may have gone wrong on it."""
     WRONG.clear()

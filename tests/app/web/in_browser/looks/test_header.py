@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,15 +23,6 @@ HINT = """() => {
   return find.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight)
     - pen.measureText(find.placeholder).width;
 }"""
-
-
-@pytest.fixture
-def sized(window: Page) -> Iterator[Page]:
-    """The page, whose window has the size it had when the test is over."""
-    before = window.viewport_size
-    yield window
-    assert before is not None
-    window.set_viewport_size(before)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -21,16 +21,6 @@ SAMPLES = ("fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_c
 SIZES = ((1000, 700), (1280, 800), (2560, 1440))
 
 
-@pytest.fixture
-def sized(window: Page) -> Iterator[Page]:
-    """The page, whose window has the size it had when the test is over."""
-    before = window.viewport_size
-    yield window
-    assert before is not None
-    window.set_viewport_size(before)
-    window.emulate_media(color_scheme="dark")
-
-
 def opened_in(visit: Open, sample: str, page: Page, width: int, height: int) -> Iterator[str]:
     """Each tab in turn, as the page stands there."""
     page.set_viewport_size({"width": width, "height": height})
