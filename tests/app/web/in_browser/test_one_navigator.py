@@ -150,4 +150,5 @@ def test_the_walks_press_every_key_that_moves() -> None:
         "search",
         "help",
         "picture",
+        "light",
     }
