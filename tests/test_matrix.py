@@ -11,8 +11,8 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.faults import FAULTS, Fault
-from stepscope.engine.scenarios import SCENARIOS, scenario
-from stepscope.ingest.trace import Trace
+from stepscope.engine.scenarios import SCENARIOS
+from tests.engine.recorded_once import RecordedOnce
 from tests.matrix import CLEAN, EXPECTED, FIRES, of_fault, table
 
 
@@ -30,10 +30,9 @@ def test_a_fault_fires_its_own_rules_and_no_other_error(tmp_path: Path, fault: F
 
 @pytest.mark.parametrize(("name", "variant"), CLEAN, ids=" ".join)
 def test_a_clean_variant_is_silent_at_error_and_warning(
-    tmp_path: Path, name: str, variant: str
+    recorded_once: RecordedOnce, name: str, variant: str
 ) -> None:
-    scenario(name).record(variant, tmp_path / "clean.trace")
-    result = check(Trace.open(tmp_path / "clean.trace"))
+    result = check(recorded_once.trace(name, variant))
 
     loud = [each for each in result.findings if each.severity is not Severity.INFO]
     assert [f"{each.code}: {each.message}" for each in loud] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from rich.cells import cell_len
@@ -100,6 +101,24 @@ class Line:
         """Give up the wide glyph, if any, whose right half is in cell `x`."""
         if 0 < x < self.width and not self._glyphs[x]:
             self._glyphs[x - 1] = self._glyphs[x] = " "
+
+
+def strip_of(runs: Iterable[tuple[str, Style]], width: int, style: Style) -> Strip:
+    """A line of runs of text, one after another; `style` is that of the cells behind the last."""
+    runs = [*runs]
+    left = width - sum(len(text) for text, _ in runs)
+    if left < 0 or not all(text.isascii() and text.isprintable() for text, _ in runs):
+        line, x = Line(width, style), 0
+        for text, own in runs:
+            x = line.put(x, text, own)
+        return line.strip()
+    segments: list[Segment] = []  # what is one cell a character needs no cells to paint on
+    for text, own in (*runs, (" " * left, style)):
+        if segments and segments[-1].style is own:
+            segments[-1] = Segment(segments[-1].text + text, own)
+        elif text:
+            segments.append(Segment(text, own))
+    return Strip(segments, width)
 
 
 @lru_cache(maxsize=4096)

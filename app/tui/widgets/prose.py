@@ -34,7 +34,7 @@ from stepscope.app.present.blocks import (
     Title,
 )  # fmt: skip
 from stepscope.app.present.plain_text import table_lines
-from stepscope.app.tui.cells import Line
+from stepscope.app.tui.cells import strip_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink, readable_on
 from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
@@ -246,6 +246,7 @@ class Prose(Scrolling):
         super().__init__(id=id)
         self.blocks: Sequence[Shown] = ()
         self._lines: list[Pieces] = []
+        self._width = 1
 
     def show(self, blocks: Sequence[Shown], *, keep_place: bool = False) -> None:
         """Show other blocks, from the top unless the place is to be kept."""
@@ -266,11 +267,8 @@ class Prose(Scrolling):
 
     def render_line(self, y: int) -> Strip:
         """Paint a line."""
-        line = Line(self.room, ink(TEXT, PANEL))
-        x = 0
-        for piece in self._line_at(y):
-            x = line.put(x, piece.text, piece.style)
-        return line.strip()
+        runs = ((piece.text, piece.style) for piece in self._line_at(y))
+        return strip_of(runs, self._width, ink(TEXT, PANEL))
 
     async def on_click(self, event: events.Click) -> None:
         """Run the action of the piece that was clicked."""
@@ -289,11 +287,14 @@ class Prose(Scrolling):
 
     def _lay_out(self) -> None:
         before, self._lines = self._lines, lay_out(self.blocks, self.room)
-        size = Size(self.room, len(self._lines))
-        if size != self.virtual_size:
+        size, self._width = Size(self.room, len(self._lines)), self.room
+        if size.width != self.virtual_size.width or self.styles.auto_dimensions:
             self.virtual_size = size
             self.refresh()
             return
-        for y, (was, line) in enumerate(zip(before, self._lines, strict=True)):
+        # Set as usual, a virtual size has all of the screen laid out anew and the pane drawn whole.
+        self.set_reactive(Prose.virtual_size, size)
+        self._scroll_update(size)
+        for y, (was, line) in enumerate(zip_longest(before, self._lines)):
             if was != line:
                 self.refresh_lines(y)
