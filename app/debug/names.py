@@ -10,7 +10,7 @@ import polars as pl
 from stepscope.app.debug.engine_state import Block, State
 from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.printable import plain
-from stepscope.app.timeline.lanes.labels import block_name
+from stepscope.app.timeline.listed.labels import block_name
 from stepscope.ingest.trace import Trace
 
 CoreName = tuple[int | None, str | None]

@@ -19,7 +19,8 @@ from stepscope.app.paired.lane_pairs import Joined
 from stepscope.app.timeline import Hit, Lane, LoadOverTime, Picture, Series, SpanView, Sum, Timeline
 from stepscope.app.timeline.flows.flow import Flows
 from stepscope.app.timeline.lanes.lane import Ints
-from stepscope.app.timeline.picture import Ref
+from stepscope.app.timeline.model import MAX_LISTED
+from stepscope.app.timeline.picture import Ref, Spans
 from stepscope.app.timeline.profile.colouring import Colours
 from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.app.timeline.span_index import shown_edges
@@ -65,7 +66,7 @@ class JoinedTimeline(Timeline):
         ref = (table, row - B_ROWS * side)
         at = self.own_time(side, span.start_ns)
         own = (each for each in self.both[side].spans(lane, at, at + 1, 8) if each.ref == ref)
-        return next(own, replace(span, lane=lane, ref=ref))
+        return next(own, span._replace(lane=lane, ref=ref))
 
     def _on_a(self, side: int, span: SpanView | None, lane: int) -> SpanView | None:
         return None if span is None else self._moved(side, [span], lane)[0]
@@ -77,8 +78,8 @@ class JoinedTimeline(Timeline):
         ends = np.array([[each.start_ns, each.end_ns] for each in spans], np.int64)
         moved = self.alignment.map.to_a(ends) if side else ends
         return [
-            replace(
-                each, lane=lane, start_ns=start, end_ns=end, ref=(each.ref[0], each.ref[1] + ref)
+            each._replace(
+                lane=lane, start_ns=start, end_ns=end, ref=(each.ref[0], each.ref[1] + ref)
             )
             for each, (start, end) in zip(spans, moved.tolist(), strict=True)
         ]
@@ -124,11 +125,11 @@ class JoinedTimeline(Timeline):
         self, t0: int, t1: int, width: int, lanes: Sequence[int], hidden: Collection[int] = ()
     ) -> Picture:
         """Paint a window: of each pixel of A's time, what B has at the times that lie there."""
-        picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
+        picture = Picture(lanes, width, lambda: self.listed(lanes, t0, t1, MAX_LISTED))
         for side in (0, 1):
             rows = [at for at, lane in enumerate(lanes) if self.joined.whose[lane][0] == side]
             own = [self.joined.whose[lanes[at]][1] for at in rows]
-            part = Picture(own, width, lambda _: None)
+            part = Picture(own, width, list)
             if own:
                 self.both[side].paint(part, *self._rising(side, t0, t1, width), hidden)
                 picture.state[rows], picture.density[rows] = part.state, part.density
@@ -151,6 +152,17 @@ class JoinedTimeline(Timeline):
         return self._moved(
             side, self.both[side].spans(own, *self.own_window(side, t0, t1), limit), lane
         )
+
+    def listed(self, lanes: Sequence[int], t0: int, t1: int, limit: int) -> list[Spans]:
+        """The spans of each lane that touch a window; None where they are more than `limit`."""
+        listed: list[Spans] = [None for _ in lanes]
+        for side in (0, 1):
+            rows = [at for at, lane in enumerate(lanes) if self.joined.whose[lane][0] == side]
+            own = [self.joined.whose[lanes[at]][1] for at in rows]
+            theirs = self.both[side].listed(own, *self.own_window(side, t0, t1), limit)
+            for at, spans in zip(rows, theirs, strict=True):
+                listed[at] = None if spans is None else self._moved(side, spans, lanes[at])
+        return listed
 
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of a window, in the time of its own trace."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,15 +22,15 @@ from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.counters import Series, counters
 from stepscope.app.timeline.lanes.kept_layout import layout_of
 from stepscope.app.timeline.lanes.lane import Ints, Lane
-from stepscope.app.timeline.lanes.span_views import SpanViews
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS
+from stepscope.app.timeline.listed.listed_spans import ListedSpans
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.profile.colouring import Colours, recoloured
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.profile.top_names import TopName
-from stepscope.app.timeline.span_index import SpanIndex, Sum, shown_edges
+from stepscope.app.timeline.span_index import Sum, shown_edges
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 64
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
-Side = Literal["left", "right"]
 
 
 class Timeline:
@@ -87,7 +86,7 @@ class Timeline:
         other.share_of = named.share_of
         plain = {state: name for state, name in self._called.items() if state < palette.NAME}
         other._called = plain | {each.state: each.name for each in named.top}
-        for made in ("flows", "kinds", "_views"):
+        for made in ("flows", "kinds", "_listed"):
             other.__dict__.pop(made, None)
         return other
 
@@ -130,7 +129,7 @@ class Timeline:
 
         Spans of a `hidden` state are left out of state and density.
         """
-        picture = Picture(lanes, width, lambda lane: self._listed(lane, t0, t1))
+        picture = Picture(lanes, width, lambda: self.listed(lanes, t0, t1, MAX_LISTED))
         self.paint(picture, *shown_edges(t0, t1, width), hidden)
         return picture
 
@@ -155,16 +154,15 @@ class Timeline:
 
     def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
         """The first `limit` spans of a lane that touch [t0, t1), by time."""
-        found = self._section_of(lane)
-        if found is None:
-            return []
-        index, own = found
-        first, last = index.visible(own, t0, t1)
-        return self._views.of(lane, index, range(first, min(last, first + limit)))
+        return self._listed.first(lane, t0, t1, limit)
+
+    def listed(self, lanes: Sequence[int], t0: int, t1: int, limit: int) -> list[Spans]:
+        """The spans of each lane that touch [t0, t1); None where they are more than `limit`."""
+        return self._listed.each(lanes, t0, t1, limit)
 
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of [t0, t1) in a lane; empty for a counter."""
-        found = self._section_of(lane)
+        found = self._listed.index_of(lane)
         return {} if found is None else found[0].sums(found[1], t0, t1)
 
     def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
@@ -199,11 +197,11 @@ class Timeline:
 
     def next_span(self, lane: int, ts_ns: int) -> SpanView | None:
         """The first span of a lane that begins after a time."""
-        return self._neighbour(lane, ts_ns, "right", 0)
+        return self._listed.neighbour(lane, ts_ns, "right")
 
     def previous_span(self, lane: int, ts_ns: int) -> SpanView | None:
         """The last span of a lane that begins before a time."""
-        return self._neighbour(lane, ts_ns, "left", -1)
+        return self._listed.neighbour(lane, ts_ns, "left")
 
     def row(self, ref: Ref) -> dict[str, Any]:
         """The whole row that a span stands for; its text is as it was recorded."""
@@ -279,8 +277,8 @@ class Timeline:
         return Places(self._trace, zip(self.lanes, self._names, strict=True))
 
     @cached_property
-    def _views(self) -> SpanViews:
-        return SpanViews(self._trace, self.lanes)
+    def _listed(self) -> ListedSpans:
+        return ListedSpans(self._trace, self.lanes, self._sections)
 
     def area(self, start_ns: int, end_ns: int, lanes: Sequence[int]) -> AreaSums:
         """What some lanes add up to over [start_ns, end_ns); counters are none of them."""
@@ -321,34 +319,9 @@ class Timeline:
 
         def view(number: int) -> SpanView:
             spot = numbers.spot(number)
-            return self._views.of(spot.lane, spot.index, range(spot.place, spot.place + 1))[0]
+            return self._listed.at(spot.lane, spot.index, spot.place)
 
         return Flows(numbers, ties, self._families, view)
-
-    # ── looking up ───────────────────────────────────────────────────────────────────────────
-
-    def _section_of(self, lane: int) -> tuple[SpanIndex, int] | None:
-        for section in self._sections:
-            own = lane - section.first_lane
-            if 0 <= own < len(section.index.offsets) - 1:
-                return section.index, own
-        return None
-
-    def _listed(self, lane: int, t0: int, t1: int) -> Spans:
-        spans = self.spans(lane, t0, t1, MAX_LISTED + 1)
-        return spans if len(spans) <= MAX_LISTED else None
-
-    def _neighbour(self, lane: int, ts_ns: int, side: Side, shift: int) -> SpanView | None:
-        found = self._section_of(lane)
-        if found is None:
-            return None
-        index, own = found
-        first, last = int(index.offsets[own]), int(index.offsets[own + 1])
-        until = ts_ns if side == "right" else ts_ns - 1
-        place = int(index.began_by(np.array([own]), np.array([until]))[0]) + shift
-        if not first <= place < last:
-            return None
-        return self._views.of(lane, index, range(place, place + 1))[0]
 
     def _sample(self, lane: int, ts_ns: int) -> SpanView | None:
         counter = self._counters[lane]

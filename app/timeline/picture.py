@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from stepscope.app.timeline.spans.packed import Bytes
 Ref = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class SpanView:
+class SpanView(NamedTuple):
     """A span to show; `ref` is the table and the number of the row that it stands for.
 
     Both parts of a mixed step, and a block with the time for which it held its core, share a ref.
@@ -41,7 +40,7 @@ class Picture:
     where there is a value, 0 before the first).
     """
 
-    def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[int], Spans]) -> None:
+    def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[], list[Spans]]) -> None:
         self.lanes = tuple(lanes)
         shape = (len(self.lanes), width)
         self.state: Bytes = np.zeros(shape, np.uint8)
@@ -52,4 +51,4 @@ class Picture:
     @cached_property
     def spans(self) -> list[Spans]:
         """Per lane the visible spans, None where they are too many; made when asked for."""
-        return [self._listed(lane) for lane in self.lanes]
+        return self._listed()

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.looked_into import LookedInto, Room
 from stepscope.app.timeline.spans.packed import Bytes, Ints
 from stepscope.app.timeline.spans.span_columns import PER_BLOCK, Columns
@@ -75,9 +76,14 @@ class SpanIndex:
 
     def visible(self, lane: int, t0: int, t1: int) -> tuple[int, int]:
         """Range of the lane's spans that touch [t0, t1); instants at t0 are in it."""
-        found = self._found(np.array([lane]), np.array([[t0, t1]]))
-        low, high = found.began[0].tolist()
-        return low - bool(found.cut[0, 0]), max(low, high)
+        first, last = self.visible_in(np.array([lane]), t0, t1)[0].tolist()
+        return first, last
+
+    def visible_in(self, lanes: Ints, t0: int, t1: int) -> Ints:
+        """That range of each of some lanes, [lanes, 2]."""
+        found = self._found(lanes, np.array([[t0, t1]]))
+        low, high = found.began[:, 0] - (found.cut[:, 0] > 0), found.began[:, 1]
+        return np.stack((low, np.maximum(low, high)), axis=1)
 
     def began_by(self, lanes: Ints, times: Ints) -> Ints:
         """Of each lane, how many spans from the section's first on had begun at its time."""
@@ -103,11 +109,28 @@ class SpanIndex:
         made = Pixels(
             np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), np.zeros(shape, np.uint32)
         )
+        if compiled.IS_COMPILED:
+            self._paint_at_once(made, lanes, edges, hidden)
+            return made
         room = Room()
         for rows in self._parts(lanes, edges):
             found = self._found(lanes[rows], edges[None], room)
             self._paint(made, rows, found, edges, hidden)
         return made
+
+    def _paint_at_once(
+        self, made: Pixels, lanes: Ints, edges: Ints, hidden: Collection[int]
+    ) -> None:
+        """As `_paint` does all parts, in one pass."""
+        columns, is_hidden = self.columns, np.zeros(256, np.uint8)
+        is_hidden[list(hidden)] = 1
+        starts, lengths = columns.starts, columns.lengths
+        compiled.pictures.paint(
+            starts.first, starts.base, starts.rows, lengths.first, lengths.base, lengths.rows,
+            columns.state, columns.kinds, columns.totals, columns.offsets,
+            np.ascontiguousarray(lanes, np.int64), np.ascontiguousarray(edges, np.int64), is_hidden,
+            made.state, made.density, made.count, len(self), PER_BLOCK,
+        )  # fmt: skip
 
     def _paint(
         self, made: Pixels, rows: slice, found: LookedInto, edges: Ints, hidden: Collection[int]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import compress, islice, pairwise
+from operator import is_not
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -51,6 +53,14 @@ class Line:
             self._glyphs[first:last] = [glyph] * (last - first)
             self._styles[first:last] = [style] * (last - first)
 
+    def lay(self, x: int, glyphs: Sequence[str], styles: Sequence[Style]) -> None:
+        """Put one-cell glyphs, each in its style, into the cells from `x` on; all are inside."""
+        end = x + len(glyphs)
+        self._mend(x)
+        self._mend(end)
+        self._glyphs[x:end] = glyphs
+        self._styles[x:end] = styles
+
     def restyle(self, start: int, end: int, style: Style) -> None:
         """Lay `style` over what is there; attributes that it leaves open stay as they are."""
         for x in range(max(start, 0), min(end, self.width)):
@@ -66,12 +76,12 @@ class Line:
 
     def strip(self) -> Strip:
         """The line as Textual wants it, runs of equal style merged."""
-        segments, start = [], 0
-        for x in range(1, self.width + 1):
-            if x == self.width or self._styles[x] is not self._styles[start]:
-                segments.append(Segment(self._text(start, x), self._styles[start]))
-                start = x
-        return Strip(segments, self.width)
+        styles, text = self._styles, "".join(self._glyphs)
+        changes = compress(range(1, self.width), map(is_not, styles, islice(styles, 1, None)))
+        runs = pairwise((0, *changes, self.width))
+        if len(text) == self.width and (text.isascii() or cell_len(text) == self.width):
+            return Strip([Segment(text[a:b], styles[a]) for a, b in runs if a < b], self.width)
+        return Strip([Segment(self._text(a, b), styles[a]) for a, b in runs if a < b], self.width)
 
     def _text(self, start: int, end: int) -> str:
         text = "".join(self._glyphs[start:end])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from textual import on
 from textual.app import ComposeResult
-from textual.filter import LineFilter
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.widgets import ContentSwitcher, Static
 
 from stepscope.analyzers.check.run import CheckResult
@@ -77,8 +77,13 @@ class Shell(LiveApp):
         self._light_ground = LightGround()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What lines go through when they are drawn: on a light ground all colours are others."""
-        filters = super().get_line_filters()
+        """What lines go through when they are drawn: on a light ground all colours are others.
+
+        All colours here are of 24 bits; to look for others takes a tenth of the time of a frame.
+        """
+        filters = [
+            each for each in super().get_line_filters() if not isinstance(each, ANSIToTruecolor)
+        ]
         return [self._light_ground, *filters] if self.theme == theme.LIGHT else filters
 
     def action_light(self) -> None:

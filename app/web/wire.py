@@ -132,15 +132,13 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
     timeline = loaded.coloured(View(colours=asked.get("colours")))
     seen = timeline.query(first, last, width, lanes, hidden)
     listed, dense, counters = [], [], []
-    for row, lane in enumerate(lanes):
+    shown = timeline.listed(lanes, first, last, LISTED)
+    for lane, spans in zip(lanes, shown, strict=True):
         if series := timeline.series(lane, first, last, width):
             line = {"low": series.low, "high": series.high, "unit": series.unit}
             counters.append({"lane": lane, "values": packed(series.values, "<f8"), **line})
             continue
-        # A pixel counts at most one span that an earlier pixel has counted, too.
-        many = int(seen.count[row].sum()) > width + LISTED
-        spans = [] if many else timeline.spans(lane, first, last, LISTED + 1)
-        if many or len(spans) > LISTED:
+        if spans is None:
             dense.append(lane)
         else:
             listed.append((lane, spans))

@@ -16,7 +16,7 @@ from stepscope.app.present.blocks import Block, Fact, Heading, Table
 from stepscope.app.present.facts import decision
 from stepscope.app.present.where import when
 from stepscope.app.timeline import Lane, Timeline
-from stepscope.app.timeline.lanes.labels import block_name
+from stepscope.app.timeline.listed.labels import block_name
 from stepscope.app.units import duration
 from stepscope.ingest.trace import Trace
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 try:
-    from stepscope.app.timeline.spans import _spans
+    from stepscope.app.timeline.spans import _pixels, _spans
 except ImportError:
-    _spans = None  # type: ignore[assignment]  # None where it was not compiled
+    _pixels = _spans = None  # type: ignore[assignment]  # None where they were not compiled
 
-passes = _spans
+passes, pictures = _spans, _pixels
 IS_COMPILED = passes is not None

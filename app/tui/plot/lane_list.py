@@ -64,6 +64,7 @@ class Lanes(Scrolling):
         super().__init__(id=id)
         self.state: Navigator | None = None
         self._painting: Painting | None = None
+        self._painter: LanePainter | None = None
         self._drag: tuple[events.MouseDown, Viewport] | None = None
         self._moved = False
         self._widest = 0
@@ -116,17 +117,25 @@ class Lanes(Scrolling):
 
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
-    def render_line(self, y: int) -> Strip:
-        """Paint a row, with one query for all lanes on the screen."""
-        if self.state is None:
-            return Strip.blank(self.room, ink(TEXT, BACKGROUND))
-        state, top = self.state, self.scroll_offset.y
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Paint rows, with one query for all lanes on the screen."""
+        self._painter = None if self.state is None else self._painter_of(self.state)
+        return super().render_lines(crop)
+
+    def _painter_of(self, state: Navigator) -> LanePainter:
         shown = Shown(
-            state.timeline, state.rows, top, self.size.height, self.plot, frozenset(state.hidden)
-        )
+            state.timeline, state.rows, self.scroll_offset.y, self.size.height, self.plot,
+            frozenset(state.hidden),
+        )  # fmt: skip
         if self._painting is None or not self._painting.shown.is_same(shown):
             self._painting = Painting.of(shown)
-        return LanePainter(state, self._painting, self._outlines).strip(top + y)
+        return LanePainter(state, self._painting, self._outlines)
+
+    def render_line(self, y: int) -> Strip:
+        """Paint a row."""
+        if self._painter is None:
+            return Strip.blank(self.room, ink(TEXT, BACKGROUND))
+        return self._painter.strip(self._painter.painting.shown.top + y)
 
     # ── mouse ────────────────────────────────────────────────────────────────────────────────
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from rich.style import Style
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
@@ -28,8 +29,11 @@ from stepscope.app.tui.ink import (
     on,
 )
 
-# Dots of a braille cell from the bottom up, for its left and its right column.
-LEFT_DOTS, RIGHT_DOTS = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
+LEFT = np.cumsum((0, 0x40, 0x04, 0x02, 0x01))
+RIGHT = np.cumsum((0, 0x80, 0x20, 0x10, 0x08))
+"""What so many dots of a Braille sign are, from the bottom up, in its left and its right column."""
+MOST_DOTS = 16
+"""Lines of dots that are kept, until there are so many."""
 MARKS = {FLAG_GLYPH, HIT_GLYPH, *(mark.glyph for mark in SEVERITY_MARKS.values())}
 
 
@@ -67,6 +71,7 @@ class Minimap(Widget):
         self.state: Navigator | None = None
         self.gutter_width = 0
         self._load: LoadOverTime | None = None
+        self._dots: dict[tuple[int, int, int], tuple[LoadOverTime, list[str], list[Style]]] = {}
 
     def show(self, state: Navigator, gutter_width: int) -> None:
         """Draw a state; `gutter_width` cells on the left are for the names of the lines."""
@@ -191,14 +196,25 @@ class Minimap(Widget):
         load = self._look_up(state)
         if not load.states:
             return
+        if len(self._dots) > MOST_DOTS:
+            self._dots.clear()
+        key = level, self.load_height, id(load)
+        if key not in self._dots:
+            self._dots[key] = load, *self._dots_of(load, level)
+        line.lay(self.gutter_width, *self._dots[key][1:])
+
+    def _dots_of(self, load: LoadOverTime, level: int) -> tuple[list[str], list[Style]]:
         total = np.minimum(load.shares.sum(axis=0), 1.0)
         dots = np.clip(np.ceil(total * 4 * self.load_height) - 4 * level, 0, 4).astype(int)
         most = load.shares.reshape(len(load.states), -1, 2).sum(axis=2).argmax(axis=0)
-        for x in range(self.plot_width):
-            pattern = sum(LEFT_DOTS[: dots[2 * x]]) + sum(RIGHT_DOTS[: dots[2 * x + 1]])
-            if pattern:
-                style = ink(STATES[load.states[most[x]]].colour, BACKGROUND)
-                line.put(self.gutter_width + x, chr(0x2800 + pattern), style)
+        pattern = LEFT[dots[::2]] + RIGHT[dots[1::2]]
+        inks = [ink(STATES[each].colour, BACKGROUND) for each in load.states]
+        empty = " ", ink(TEXT, BACKGROUND)
+        shown = [
+            (chr(0x2800 + each), inks[kind]) if each else empty
+            for each, kind in zip(pattern.tolist(), most.tolist(), strict=True)
+        ]
+        return [glyph for glyph, _ in shown], [style for _, style in shown]
 
     def _paint_marks(self, line: Line, state: Navigator) -> None:
         for severity in reversed(SEVERITIES):

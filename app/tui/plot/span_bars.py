@@ -36,6 +36,9 @@ MOMENT = "◆"
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
 LINES = tuple(STATES[kind] for kind in (WAITING, PREEMPTED, IDLE, HELD, FRONT_END))
+MARKED = frozenset(kind for kind, state in enumerate(STATES) if state.cue == "mark")
+"""States that are shown by a sign where they begin, and go on as a thin line."""
+GOES_ON = "┄"
 # Share of a cell that a fill glyph covers with the state's colour, and the tint under the rest.
 COVERS = {"█": 1.0, "▓": 0.75, "▒": 0.5, "░": 0.25, "▌": 1.0}
 TINT = 0.5
@@ -89,16 +92,18 @@ def paint_density(line: Line, plot: Plot, states: Bytes, density: Bytes, surface
     """Draw what fills each cell most: filled like a bar, or as high as the cell is busy."""
     heights = np.maximum((density.astype(np.int64) * 8 + 254) // 255, 1)
     looks = np.where(states > 0, states.astype(np.int64) * 16 + heights, 0)
-    before = 0
-    for start, end in _runs(looks):
-        kind, height = divmod(int(looks[start]), 16)
-        if STATES[kind].cue == "mark":
-            # Its sign is where it begins, as that of a span that is drawn alone.
-            goes_on = kind == before
-            _paint_line(line, plot.left + start, plot.left + end, STATES[kind], surface, goes_on)
-        elif kind:
-            line.fill(plot.left + start, plot.left + end, *_density_cell(kind, height, surface))
-        before = kind
+    ground = line.style(plot.left)
+    cells = {
+        look: _density_cell(*divmod(look, 16), surface) if look else (" ", ground)
+        for look in np.unique(looks).tolist()
+    }
+    shown = [cells[look] for look in looks.tolist()]
+    line.lay(plot.left, [glyph for glyph, _ in shown], [style for _, style in shown])
+    for kind in {look // 16 for look in cells} & MARKED:
+        # Its sign is where it begins, as that of a span that is drawn alone.
+        starts = np.flatnonzero(np.diff((states == kind).astype(np.int8), prepend=0) > 0)
+        for start in starts.tolist():
+            line.put(plot.left + start, STATES[kind].glyph, ink(STATES[kind].colour, surface))
 
 
 def paint_counter(line: Line, plot: Plot, heights: Bytes, known: Bools, surface: str) -> None:
@@ -118,8 +123,8 @@ def _runs(values: Ints) -> Iterator[tuple[int, int]]:
 @lru_cache(maxsize=1024)
 def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
     state = STATES[kind]
-    if state in LINES:
-        return state.glyph, ink(state.colour, surface)
+    if state in LINES or kind in MARKED:
+        return GOES_ON if kind in MARKED else state.glyph, ink(state.colour, surface)
     if height == len(RISING) - 1:
         return fill_of(state), ink(state.colour, _ground(state, surface))
     return RISING[height], ink(body_of(state, surface), surface)
@@ -181,12 +186,10 @@ def outline(line: Line, plot: Plot, start_ns: int, end_ns: int, style: Style) ->
     line.put(end - 1, "▌", style)
 
 
-def _paint_line(
-    line: Line, start: int, end: int, state: State, surface: str, goes_on: bool = False
-) -> None:
+def _paint_line(line: Line, start: int, end: int, state: State, surface: str) -> None:
     style = ink(state.colour, surface)
-    line.fill(start, end, "┄" if state.cue == "mark" else state.glyph, style)
-    if state.cue == "mark" and not goes_on:
+    line.fill(start, end, GOES_ON if state.cue == "mark" else state.glyph, style)
+    if state.cue == "mark":
         line.put(start, state.glyph, style)
 
 

@@ -96,11 +96,12 @@ class Table(Scrolling):
 
     def point_at(self, index: int | None) -> None:
         """Put the cursor on a row and scroll so that it shows."""
-        self.cursor = index
+        if index != self.cursor:
+            self.cursor = index
+            self.refresh()
         if index is not None:
             # The header covers the first line of the view.
             self.scroll_to_region(Region(0, index, 1, 2), animate=False, x_axis=False)
-        self.refresh()
 
     def move(self, by: int) -> None:
         """Move the cursor down or up, as far as there are rows."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from stepscope.app.timeline import SpanView, Timeline, Viewport
@@ -29,7 +27,7 @@ def signs_of(span: SpanView) -> set[str]:
     """What a bar of a few cells shows, in which no label has room."""
     line = Line(3, ink(TEXT, BACKGROUND))
     plot = Plot(0, 3, Viewport(span.start_ns, max(span.end_ns, span.start_ns + 1)))
-    paint_spans(line, plot, [replace(span, label="without room")], (), BACKGROUND)
+    paint_spans(line, plot, [span._replace(label="without room")], (), BACKGROUND)
     return {line.glyph(x) for x in range(3)} - set(GROWING)
 
 

@@ -1,0 +1,1 @@
+"""Spans one by one, with their labels: for the few that a window shows."""

@@ -1,0 +1,146 @@
+"""What a span is called, looked up for the few that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+
+from stepscope.app import palette
+from stepscope.app.printable import plain
+from stepscope.app.timeline.lanes.lane import TABLES
+from stepscope.app.timeline.listed.kept_rows import KeptRows
+from stepscope.app.timeline.profile.top_names import shown
+from stepscope.app.timeline.spans.packed import Ints
+from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.trace import Trace
+
+Row = dict[str, Any]
+
+STEP_OF_BATCH = "step of a batch"
+"""What a row of a batch stands for where no row of `steps` tells of its step."""
+MOST_LABELS = 1 << 16
+"""Labels that are kept, as who pans or zooms sees the same spans again."""
+PHASES = (palette.RECOMPUTE, palette.PREFILL, palette.DECODE)
+
+
+class Labels:
+    """Short names of rows: `P 4` and `D 114` for steps, `qk_pv 7/8` for a block of a task."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._kept: dict[str, KeptRows] = {}
+        self._said = lru_cache(maxsize=MOST_LABELS)(_say)
+
+    def of(self, table: str, rows: Ints, states: list[int]) -> list[str]:
+        """Label of each row, plain text, given the state in which it is shown."""
+        if table not in self._kept:
+            self._kept[table] = _COLUMNS[table](self._trace)
+        told, said = self._kept[table].take(rows), self._said
+        return [said(table, row, state) for row, state in zip(told, states, strict=True)]
+
+
+def _say(table: str, row: tuple[Any, ...], state: int) -> str:
+    wording, columns = _WORDING[table]
+    return plain(wording(dict(zip(columns, row, strict=True)), state))
+
+
+def _whole(rows: pl.LazyFrame) -> KeptRows:
+    """Read at once: what is made of other rows takes as long for a part as for all of it."""
+    whole = rows.collect()
+    return KeptRows(whole.lazy(), len(whole), lambda part: part)
+
+
+def _blocks(trace: Trace) -> KeptRows:
+    columns = "rank", "task", "name", "num_blocks"
+    tasks = trace.tasks.select(columns).unique(["rank", "task"], keep="first").collect()
+
+    def named(blocks: pl.DataFrame) -> pl.DataFrame:
+        found = blocks.join(tasks, on=["rank", "task"], how="left", maintain_order="left")
+        return found.select("task", "block", "name", "num_blocks")
+
+    rows = trace.core_spans.select("rank", "task", "block")
+    return KeptRows(rows, trace.num_rows("core_spans"), named)
+
+
+def _spans(trace: Trace) -> KeptRows:
+    is_executed = pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
+    rows = trace.spans.select("name", is_executed)
+    return KeptRows(rows, trace.num_rows("spans"), lambda part: part)
+
+
+_COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
+    "steps": lambda trace: _whole(
+        trace.steps.select("step", "kind", "num_prefill_reqs", "num_decode_reqs")
+    ),
+    "batch_rows": lambda trace: _whole(trace.batch_rows.select("num_tokens")),
+    STEP_OF_BATCH: lambda trace: _whole(trace.batch_rows.select("step")),
+    "lifecycle": lambda trace: _whole(trace.lifecycle.select("event", "cause")),
+    "core_spans": _blocks,
+    "spans": _spans,
+}
+
+
+def _step(row: Row, state: int) -> str:
+    prefill, decode = row["num_prefill_reqs"], row["num_decode_reqs"]
+    if state == palette.RECOMPUTE:
+        return "R"
+    if row["kind"] == "mixed" and state in PHASES:
+        return f"{decode or ''}D" if state == palette.DECODE else f"{prefill or ''}P"
+    if row["kind"] == "prefill":
+        return f"P {prefill or ''}".strip()
+    if row["kind"] == "decode":
+        return f"D {decode or ''}".strip()
+    return row["kind"] or f"step {row['step']}"
+
+
+def _batch_row(row: Row, state: int) -> str:
+    if state == palette.IDLE:
+        return "in no batch"
+    letter = palette.STATES[state].glyph
+    return letter if row["num_tokens"] == 1 else f"{letter} {row['num_tokens']}"
+
+
+def _step_of_batch(row: Row, state: int) -> str:
+    return palette.STATES[state].glyph if state in PHASES else f"step {row['step']}"
+
+
+def _lifecycle(row: Row, state: int) -> str:
+    if state == palette.IDLE:
+        return "in no batch"
+    if state == palette.PREEMPTED:
+        return "preempted"
+    if state == palette.FRONT_END:
+        return "front end" if row["event"] == "receive" else "delivery"
+    return "deferred" if row["event"] == "defer" else "waiting"
+
+
+def block_name(name: str | None, task: int, block: int | None, num_blocks: int | None) -> str:
+    """A block of a task: `qk_pv 7/8`; no number where there is one alone, or none is known."""
+    name = name or f"task {task}"
+    number = f" {block}" if num_blocks is None else f" {block}/{num_blocks}"
+    return name if num_blocks == 1 or block is None else name + number
+
+
+def _block(row: Row, state: int) -> str:
+    block = block_name(row["name"], row["task"], row["block"], row["num_blocks"])
+    return f"held for {block}" if state == palette.HELD else block
+
+
+def _span(row: Row, state: int) -> str:
+    del state
+    return shown(row["name"]) if row["is_executed"] else row["name"] or "unnamed"
+
+
+_WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
+    "steps": (_step, ("step", "kind", "num_prefill_reqs", "num_decode_reqs")),
+    "batch_rows": (_batch_row, ("num_tokens",)),
+    STEP_OF_BATCH: (_step_of_batch, ("step",)),
+    "lifecycle": (_lifecycle, ("event", "cause")),
+    "core_spans": (_block, ("task", "block", "name", "num_blocks")),
+    "spans": (_span, ("name", "is_executed")),
+}
+"""What says it, of which columns of a row."""
+assert _WORDING.keys() == _COLUMNS.keys() == {*TABLES, STEP_OF_BATCH} - {"counters"}

@@ -1,0 +1,107 @@
+"""Spans as a front shows them: made of an index's columns, with their labels, for the few shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from stepscope.app.timeline.lanes.lane import TABLES, Lane
+from stepscope.app.timeline.listed.labels import STEP_OF_BATCH, Labels
+from stepscope.app.timeline.picture import Spans, SpanView
+from stepscope.app.timeline.span_index import Section, SpanIndex
+from stepscope.app.timeline.spans.packed import Bytes, Ints
+from stepscope.ingest.trace import Trace
+
+Side = Literal["left", "right"]
+
+
+class ListedSpans:
+    """Lists the spans of lanes; labels are looked up in the trace."""
+
+    def __init__(self, trace: Trace, lanes: Sequence[Lane], sections: Sequence[Section]) -> None:
+        self._trace, self._sections = trace, sections
+        self._is_step = np.array([lane.section == "steps" for lane in lanes], np.bool_)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels(self._trace)
+
+    def index_of(self, lane: int) -> tuple[SpanIndex, int] | None:
+        """The index that a lane is in, and its number there; None for a counter."""
+        for section in self._sections:
+            own = lane - section.first_lane
+            if 0 <= own < len(section.index.offsets) - 1:
+                return section.index, own
+        return None
+
+    def first(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
+        """The first `limit` spans of a lane that touch [t0, t1), by time."""
+        found = self.index_of(lane)
+        if found is None:
+            return []
+        index, own = found
+        first, last = index.visible(own, t0, t1)
+        return self._of(index, np.array([lane]), np.array([[first, min(last, first + limit)]]))
+
+    def each(self, lanes: Sequence[int], t0: int, t1: int, limit: int) -> list[Spans]:
+        """The spans of each lane that touch [t0, t1); None where they are more than `limit`."""
+        listed: list[Spans] = [[] for _ in lanes]
+        wanted = np.asarray(lanes, np.int64)
+        for section in self._sections:
+            own = wanted - section.first_lane
+            rows = np.flatnonzero((own >= 0) & (own < len(section.index.offsets) - 1))
+            if not len(rows):
+                continue
+            ranges = section.index.visible_in(own[rows], t0, t1)
+            is_few = ranges[:, 1] - ranges[:, 0] <= limit
+            for row in rows[~is_few].tolist():
+                listed[row] = None
+            rows, ranges = rows[is_few], ranges[is_few]
+            spans = iter(self._of(section.index, wanted[rows], ranges))
+            for row, count in zip(rows.tolist(), np.diff(ranges)[:, 0].tolist(), strict=True):
+                listed[row] = [next(spans) for _ in range(count)]
+        return listed
+
+    def at(self, lane: int, index: SpanIndex, place: int) -> SpanView:
+        """The span at a place of an index, which is on this lane."""
+        return self._of(index, np.array([lane]), np.array([[place, place + 1]]))[0]
+
+    def neighbour(self, lane: int, ts_ns: int, side: Side) -> SpanView | None:
+        """The last span of a lane that begins before a time (left), or the first after (right)."""
+        found = self.index_of(lane)
+        if found is None:
+            return None
+        index, own = found
+        first, last = int(index.offsets[own]), int(index.offsets[own + 1])
+        until = ts_ns if side == "right" else ts_ns - 1
+        place = int(index.began_by(np.array([own]), np.array([until]))[0]) - (side == "left")
+        return self.at(lane, index, place) if first <= place < last else None
+
+    def _of(self, index: SpanIndex, lanes: Ints, ranges: Ints) -> list[SpanView]:
+        """The spans at ranges of places [lanes, 2] of an index, lane after lane."""
+        counts = np.diff(ranges)[:, 0]
+        if not counts.sum():
+            return []
+        shift = ranges[:, 0] - (np.cumsum(counts) - counts)
+        places = np.arange(counts.sum()) + np.repeat(shift, counts)
+        lane, table, ref = np.repeat(lanes, counts), index.table[places], index.ref[places]
+        state = index.state[places]
+        labels = self._labelled(lane, table, ref, state)
+        refs = zip([TABLES[code] for code in table.tolist()], ref.tolist(), strict=True)
+        columns = (lane, index.starts[places], index.ends(places), state)
+        told = zip(*(column.tolist() for column in columns), labels, refs, strict=True)
+        return [*map(SpanView._make, told)]
+
+    def _labelled(self, lane: Ints, table: Bytes, ref: Ints, state: Bytes) -> list[str]:
+        is_step, labels = self._is_step[lane], np.empty(len(lane), object)
+        for code in np.unique(table).tolist():
+            for of_step in (False, True):
+                own = np.flatnonzero((table == code) & (is_step == of_step))
+                is_batch = of_step and TABLES[code] == "batch_rows"
+                named = STEP_OF_BATCH if is_batch else TABLES[code]
+                if len(own):
+                    labels[own] = self._labels.of(named, ref[own], state[own].tolist())
+        return list(labels)
