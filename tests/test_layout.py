@@ -257,7 +257,14 @@ def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) ->
     assert expected - set(wheel_names) == set()
 
 
-@pytest.mark.parametrize("name", ["ingest.readers.chrome._scan", "app.timeline.spans._spans"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ingest.readers.chrome._scan",
+        "app.timeline.spans._pixels",
+        "app.timeline.spans._spans",
+    ],
+)
 def test_what_is_written_in_c_is_there_where_it_can_be_compiled(name: str) -> None:
     compiler = (sysconfig.get_config_var("CC") or "").split()[:1]
     header = Path(sysconfig.get_path("include"), "Python.h")

@@ -24,7 +24,7 @@ from stepscope.app.timeline.lanes.kept_layout import layout_of
 from stepscope.app.timeline.lanes.lane import Ints, Lane
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS
-from stepscope.app.timeline.listed.listed_spans import ListedSpans
+from stepscope.app.timeline.listed.by_lane import ListedSpans
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.profile.colouring import Colours, recoloured

@@ -30,10 +30,12 @@ TESTED = (
     )),
     "tests/ingest/readers/swimlane/test_split.py",
     "tests/app/timeline/spans/test_compiled.py",
+    "tests/app/timeline/test_span_index.py",
 )  # fmt: skip
-"""What reads Chrome JSON, whole and damaged, and what packs spans."""
+"""What reads Chrome JSON, whole and damaged, what packs spans and what paints them."""
 _USED: dict[str, tuple[ModuleType, str]] = {
     "ingest/readers/chrome/_scan.c": (decode, "_scan"),
+    "app/timeline/spans/_pixels.c": (compiled, "pictures"),
     "app/timeline/spans/_spans.c": (compiled, "passes"),
 }
 """What is written in C, and where it is used: a module, and its name there."""

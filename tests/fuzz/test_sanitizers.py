@@ -24,7 +24,7 @@ def test_the_tests_of_what_is_in_c_run_with_its_other_build(tmp_path: Path) -> N
     run = run_tests(tmp_path, QUICK)
 
     assert run.returncode == 0, run.stdout + run.stderr
-    for name in ("_scan", "_spans"):
+    for name in ("_pixels", "_scan", "_spans"):
         assert f"using {tmp_path / name}.abi3.so" in run.stdout
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.timeline.lanes.lane import SPAN_COLUMNS, depths
 from stepscope.app.timeline.span_index import SpanIndex, pixel_edges
+from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.span_columns import of_frame
 from stepscope.app.timeline.spans.sublanes import in_sublanes
 
@@ -85,6 +88,17 @@ def expected_pixel(spans: list[Span], t0: int, t1: int) -> tuple[int, int, int]:
     dominant = max(busy, key=lambda state: (busy[state], -state))
     density = math.ceil(sum(busy.values()) * (255.0 / (t1 - t0)))
     return dominant, min(density, 255), len(seen)
+
+
+@pytest.fixture(params=["in one pass", "by NumPy"], autouse=True, scope="module")
+def in_either_way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All of it once in C, where that is compiled, and once with arrays."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "by NumPy":
+            patch.setattr(compiled, "IS_COMPILED", False)
+        elif not compiled.IS_COMPILED:
+            pytest.skip("nothing was compiled here")
+        yield
 
 
 @given(spans_in_lanes(), windows())

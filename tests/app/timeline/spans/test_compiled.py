@@ -129,3 +129,49 @@ def test_spans_that_are_not_in_order_are_told() -> None:
     found = compiled.passes.deal_out(lane, np.array([5, 3]), np.array([6, 4]), depth)
 
     assert found is None
+
+
+def painted(**changed: Any) -> list[int]:
+    """The states that two spans of a lane show in three pixels, with some arguments changed."""
+    columns = of_frame(frame_of([(0, 0, 4, 1), (0, 5, 2, 2)]), 1)
+    starts, lengths, shape = columns.starts, columns.lengths, (1, 3)
+    given: dict[str, Any] = {
+        "start_first": starts.first, "start_base": starts.base, "start_rows": starts.rows,
+        "length_first": lengths.first, "length_base": lengths.base, "length_rows": lengths.rows,
+        "state": columns.state, "kinds": columns.kinds, "totals": columns.totals,
+        "offsets": columns.offsets, "lanes": np.array([0]), "edges": np.array([0, 4, 5, 9]),
+        "hidden": np.zeros(256, np.uint8), "shown": np.zeros(shape, np.uint8),
+        "density": np.zeros(shape, np.uint8), "count": np.zeros(shape, np.uint32),
+        "num_spans": 2, "per_block": 16,
+    }  # fmt: skip
+    given |= changed
+    compiled.pictures.paint(*given.values())
+    states: list[int] = given["shown"][0].tolist()
+    return states
+
+
+def test_a_picture_of_arrays_that_go_together_is_painted() -> None:
+    assert painted() == [1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"lanes": np.array([1])}, {"lanes": np.array([-1])}, {"offsets": np.array([0, 3])},
+        {"offsets": np.array([2, 1])}, {"offsets": np.array([-1, 2])},
+        {"start_first": np.array([0, 9], np.uint32)}, {"length_first": np.array([1, 0], np.uint32)},
+        {"start_rows": np.zeros((0, 16), np.uint8)}, {"num_spans": 17}, {"num_spans": -1},
+        {"per_block": 0}, {"per_block": 65}, {"edges": np.array([0])},
+        {"count": np.zeros((1, 2), np.uint32)}, {"hidden": np.zeros(3, np.uint8)},
+        {"totals": np.zeros((3, 2), np.uint32)}, {"state": np.zeros(2, np.uint8)},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)  # fmt: skip
+def test_what_is_damaged_is_an_error_and_is_not_read(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not"):
+        painted(**changed)
+
+
+@pytest.mark.parametrize("state", [0, 7, 255])
+def test_a_state_that_is_not_among_the_kinds_is_nowhere(state: int) -> None:
+    assert painted(state=np.full(16, state, np.uint8))[1] == 0

@@ -7,6 +7,7 @@ import pytest
 
 from stepscope.app.timeline import span_index
 from stepscope.app.timeline.span_index import SpanIndex
+from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.looked_into import LookedInto
 from tests.app.timeline.test_span_index import KINDS, Span, index_of
 
@@ -29,6 +30,7 @@ def lanes_of_different_length() -> SpanIndex:
 def test_a_picture_made_of_few_lanes_at_a_time_is_that_of_all_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(compiled, "IS_COMPILED", False)
     index = lanes_of_different_length()
     whole, busy = index.pixels(LANES, EDGES), index.busy(LANES, EDGES)
     at_once: list[int] = []
@@ -50,8 +52,12 @@ def test_a_picture_made_of_few_lanes_at_a_time_is_that_of_all_at_once(
         assert busy_of_parts[kind].tolist() == busy[kind].tolist()
 
 
+@pytest.mark.parametrize("is_compiled", [False, True])
 @pytest.mark.parametrize("lane", LANES.tolist())
-def test_a_lane_that_shares_blocks_shows_what_it_shows_alone(lane: int) -> None:
+def test_a_lane_that_shares_blocks_shows_what_it_shows_alone(
+    lane: int, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "IS_COMPILED", is_compiled and compiled.IS_COMPILED)
     index = lanes_of_different_length()
 
     among_others = index.pixels(LANES, EDGES)
