@@ -1,4 +1,4 @@
-"""What answers what: an address is resolved to a view, a view fills panes, a viewport is drawn."""
+"""What answers what: an address is resolved to a view, a view fills panes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from flask import request
 
 from stepscope.analyzers.check.explain import explain
 from stepscope.app.live.words import STEPS_ARE_NOT_WALKED, Following
-from stepscope.app.present.where import step_of
 from stepscope.app.printable import plain
 from stepscope.app.queries.query_words import query_completions
 from stepscope.app.timeline import Hit
-from stepscope.app.units import count, moment
+from stepscope.app.units import count
 from stepscope.app.web import figures, shades, wire
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.area import exported
@@ -23,6 +22,7 @@ from stepscope.app.web.panes.flags import flag_typed
 from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.panes.sql import exported_answer
 from stepscope.app.web.panes.what_if import what_told
+from stepscope.app.web.pictures.route import answer_pictures
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
 from stepscope.app.web.side_by_side.pair_panes import pair_pane, relation
@@ -49,6 +49,7 @@ def answer(app: Dash, source: Source) -> None:
     _answer_what_if(app, source)
     _answer_flags(app, source)
     _answer_news(app, source)
+    answer_pictures(app.server, source)
     _hand_over(app)
 
 
@@ -136,15 +137,6 @@ def plain_lines(text: str) -> str:
 
 def _answer_requests(app: Dash, source: Source) -> None:
     @app.callback(
-        Output("picture", "data"), Input("ask", "data"), REVISION, prevent_initial_call=True
-    )
-    def paint(asked: dict[str, Any] | None, revision: object) -> Any:
-        if asked is None:
-            return no_update
-        loaded = source.at(revision)
-        return {**wire.picture(loaded, asked), "position": position(loaded, asked)}
-
-    @app.callback(
         Output("download", "data"), Input("export", "data"), REVISION, prevent_initial_call=True
     )
     def export(asked: dict[str, Any] | None, revision: object) -> Any:
@@ -230,21 +222,6 @@ def _answer_news(app: Dash, source: Source) -> None:
         )
 
 
-def position(loaded: LoadedTrace, asked: dict[str, Any]) -> str:
-    """Where the middle of the screen is: its step of how many, and its time.
-
-    It says that it is the middle, as the step that was chosen may be another.
-    """
-    middle = int(asked["t0"] + asked["t1"]) // 2
-    middle = min(max(middle, 0), loaded.length)
-    time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
-    if not loaded.steps:
-        return f"middle {time}"
-    index = loaded.step_index_at(middle)
-    step = None if index is None else loaded.steps[index]
-    return f"middle {step_of(step, index, len(loaded.steps))} · {time}"
-
-
 def _hit(loaded: LoadedTrace, hit: Hit, *, first: bool) -> Component:
     times = f" ×{count(hit.count)}" if hit.count > 1 else ""
     start = max(0, hit.ts_ns - loaded.origin)
@@ -275,7 +252,6 @@ def _hand_over(app: Dash) -> None:
     for function, source, prop in (
         ("open", "model", "data"),
         ("receive", "view", "data"),
-        ("show", "picture", "data"),
         ("filled", "filled", "data"),
         ("loaded", "load", "figure"),
         ("step", "tokens", "clickData"),

@@ -93,21 +93,9 @@ class FlagTyped(Struct):
     t: Finite | None = None
 
 
-class PictureQuery(Struct):
-    """A picture that the page wants."""
-
-    t0: Finite
-    t1: Finite
-    width: Finite
-    lanes: list[int]
-    hide: list[str]
-    colours: str | None = None
-
-
 VALUES: Mapping[str, Any] = {
     "address.data": Address | None,
     "view.data": Address | None,
-    "ask.data": PictureQuery | None,
     "find.value": str | None,
     "export.data": Exported | None,
     "typed.data": Typed | None,

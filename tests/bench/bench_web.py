@@ -103,14 +103,15 @@ def _row(name: str, num_spans: int, page: Page, app: Dash, ready: str, zoom: str
 CANVAS_READY = "#position:not(:empty)"
 CANVAS_ZOOM = """(factor) => new Promise(async (done) => {
   const { MOVES } = await import("/assets/stage.js");
-  const own = dash_clientside.stepscope;
-  const show = own.show;
+  const { seen } = await import("/assets/seen.js");
+  const { picture } = seen;
+  const field = { configurable: true, enumerable: true };
   const began = performance.now();
-  own.show = (answer) => {
-    own.show = show;
+  const take = (taken) => {
+    Object.defineProperty(seen, "picture", { ...field, writable: true, value: taken });
     requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now() - began)));
-    return show(answer);
   };
+  Object.defineProperty(seen, "picture", { ...field, get: () => picture, set: take });
   MOVES[factor < 1 ? "zoom-in" : "zoom-out"]();
 })"""
 

@@ -14,12 +14,11 @@ export const setProps = (id, props) => clientside().set_props(id, props);
 
 /**
  * Do something on the page, as soon as it is there: Dash may be about to make it, or to make it anew.
- * @param {(given: any) => void} act
- * @param {any} given
+ * @param {() => void} act
  */
-function onPage(act, given) {
-  if (document.getElementById("page")) act(given);
-  else requestAnimationFrame(() => onPage(act, given));
+export function onPage(act) {
+  if (document.getElementById("page")) act();
+  else requestAnimationFrame(() => onPage(act));
 }
 
 /**
@@ -29,7 +28,7 @@ function onPage(act, given) {
 export function start(functions) {
   const own = clientside();
   own.stepscope = Object.fromEntries(
-    Object.entries(functions).map(([name, act]) => [name, (given) => { onPage(act, given); return own.no_update; }]),
+    Object.entries(functions).map(([name, act]) => [name, (given) => { onPage(() => act(given)); return own.no_update; }]),
   );
   return new (/** @type {any} */ (globalThis).DashRenderer)();
 }

@@ -104,8 +104,9 @@ function content(ctx, frame, picture, scale, { lane, y, height }) {
   if (line) return paint.counter(ctx, line, picture, scale, y, height);
   const place = picture.place.get(lane.id);
   if (place === undefined || !picture.image) return undefined;
+  const { top, tall } = picture.image.places[place];
   const from = frame.xOf(picture.t0);
   const wide = frame.xOf(picture.t1) - from;
   ctx.imageSmoothingEnabled = false;
-  return ctx.drawImage(picture.image, 0, place * paint.TALL, picture.width, paint.TALL, from, y, wide, height);
+  return ctx.drawImage(picture.image.drawn, 0, top, picture.width, tall, from, y, wide, height);
 }

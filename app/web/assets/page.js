@@ -1,6 +1,5 @@
 /* Ties the page together: what Dash hands over goes to the parts, and buttons to their acts. */
 import * as address from "./address.js";
-import { show } from "./asking.js";
 import * as both from "./both.js";
 import * as busy from "./busy.js";
 import * as charts from "./charts.js";
@@ -17,7 +16,7 @@ import { savePicture, saveSvg } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 import * as theme from "./theme.js";
-/** @import { Answer, Model, View } from "./types.js" */
+/** @import { Model, View } from "./types.js" */
 
 /** What the lines to type in are for.
  * @type {Record<string, string>} */
@@ -188,7 +187,6 @@ addEventListener("keydown", (event) => {
 start({
   open,
   receive,
-  show: (/** @type {Answer | null} */ answer) => answer && show(answer),
   filled,
   loaded: () => busy.end("load"),
   step,

@@ -1,4 +1,5 @@
 /* Paints spans: boxes where they are wide enough, shared pixels where they are not. */
+import { CUES, FAINT } from "./shared.js";
 /** @import { Counter, Pen, Picture, Spans, State } from "./types.js" */
 
 /** Maps time to pixels: x = (t - t0) * scale.
@@ -8,9 +9,7 @@ const NARROW = 2;    // spans below this many pixels share the pixels that they 
 const MOMENT = 7;    // pixels across that a moment is painted, which takes no time
 const LABELLED = 16; // spans below this many pixels get no label
 const SCALE = 11;    // pixels above a counter's line, for the most that it is
-export const TALL = 16; // pixels of a lane that are painted
 export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif';
-const FAINT = 0.32;  // of a pixel that is hardly busy
 
 /** @type {Map<string, number>} */
 const widths = new Map();
@@ -31,17 +30,6 @@ function fitted(ctx, text, room) {
   const keep = Math.floor((text.length * room) / width) - 1;
   return keep >= 3 ? `${text.slice(0, keep)}…` : "";
 }
-
-/**
- * Whether a cue darkens the pixel at x, y of a lane: one pattern for boxes and shared pixels.
- * @type {Record<string, (x: number, y: number) => boolean>}
- */
-const CUES = {
-  hollow: (_, y) => y !== 1 && y !== 14,
-  hatch: (x, y) => (x + y) % 6 < 2,
-  mark: (_, y) => y < 3 || y > 12,
-  ticks: (x) => x % 4 === 3,
-};
 
 const hatching = (function () {
   /** @type {CanvasPattern | null} */
@@ -241,44 +229,6 @@ function sliver(ctx, x, y, height, state) {
     ctx.fillRect(x, y + 1, 1, 1);
     ctx.fillRect(x, y + height - 2, 1, 1);
   } else if (!(state.cue === "ticks" && CUES.ticks(x, y))) ctx.fillRect(x, y, 1, height);
-}
-
-/**
- * Shared pixels as the server counted them: an image TALL rows high for each lane.
- * @param {Picture} picture
- * @param {State[]} states
- */
-export function image(picture, states) {
-  const { width, dense } = picture;
-  const made = new OffscreenCanvas(width, Math.max(1, dense.length * TALL));
-  const pixels = new ImageData(made.width, made.height);
-  const ink = new Uint32Array(pixels.data.buffer);
-  dense.forEach((row, at) => {
-    for (let x = 0; x < width; x++) {
-      const index = row * width + x;
-      if (picture.density[index]) column(ink, at * TALL * width + x, x, width, states[picture.state[index]], picture.density[index]);
-    }
-  });
-  /** @type {OffscreenCanvasRenderingContext2D} */ (made.getContext("2d")).putImageData(pixels, 0, 0);
-  return made;
-}
-
-/**
- * @param {Uint32Array} ink
- * @param {number} first
- * @param {number} x
- * @param {number} width
- * @param {State} state
- * @param {number} density
- */
-function column(ink, first, x, width, state, density) {
-  const full = FAINT + (1 - FAINT) * (density / 255);
-  // A pattern of next to nothing could not be seen.
-  const cue = density > 1 ? CUES[state.cue] : null;
-  for (let y = 0; y < TALL; y++) {
-    const alpha = Math.round(255 * full * (cue && cue(x, y) ? 0.22 : 1));
-    ink[first + y * width] = (alpha << 24) | (state.rgb[2] << 16) | (state.rgb[1] << 8) | state.rgb[0];
-  }
 }
 
 /**

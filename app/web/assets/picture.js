@@ -1,17 +1,19 @@
-/* What the server has drawn of a viewport, unpacked: columns come as base64 of their bytes. */
+/* What the server has drawn of a viewport, and what of it is where. */
+/** @import { Unpacked } from "./columns.js" */
 /** @import { Answer, Picture, Shown } from "./types.js" */
 
-/** @param {string | Uint8Array} text  a report has the bytes themselves */
-function bytes(text) {
-  if (typeof text !== "string") return text;
-  const raw = atob(text);
-  const found = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
-  return found;
+/** A picture as it was sent, with its columns.
+ * @param {Unpacked} sent
+ * @returns {Answer} */
+export function answerOf({ head, bytes, floats }) {
+  return {
+    ...head,
+    state: bytes(head.state),
+    density: bytes(head.density),
+    sparse: head.sparse.map((/** @type {any} */ each) => ({ ...each, start: floats(each.start), end: floats(each.end), state: bytes(each.state) })),
+    counters: head.counters.map((/** @type {any} */ line) => ({ ...line, values: floats(line.values) })),
+  };
 }
-
-/** @param {string | Float64Array} text */
-const floats = (text) => (typeof text === "string" ? new Float64Array(bytes(text).buffer) : text);
 
 /**
  * `dense` lists the rows of `state` and `density` whose lanes come as pixels, `sparse` has the
@@ -20,16 +22,16 @@ const floats = (text) => (typeof text === "string" ? new Float64Array(bytes(text
  * @returns {Picture}
  */
 export function read(answer) {
-  const { t0, t1, width, lanes } = answer;
+  const { t0, t1, width, lanes, state, density } = answer;
   const row = new Map(lanes.map((id, at) => /** @type {const} */ ([id, at])));
-  const sparse = new Map(answer.sparse.map(({ lane, start, end, state, label }) => /** @type {const} */ ([
-    lane,
-    { start: floats(start), end: floats(end), state: bytes(state), label: label.map((at) => answer.labels[at]) },
+  const sparse = new Map(answer.sparse.map((each) => /** @type {const} */ ([
+    each.lane,
+    { start: each.start, end: each.end, state: each.state, label: each.label.map((at) => answer.labels[at]) },
   ])));
-  const counters = new Map(answer.counters.map((line) => /** @type {const} */ ([line.lane, { ...line, values: floats(line.values) }])));
+  const counters = new Map(answer.counters.map((line) => /** @type {const} */ ([line.lane, line])));
   const dense = answer.dense.map((id) => row.get(id) ?? 0);
   const place = new Map(answer.dense.map((id, at) => /** @type {const} */ ([id, at])));
-  return { t0, t1, width, row, dense, place, sparse, counters, state: bytes(answer.state), density: bytes(answer.density) };
+  return { t0, t1, width, row, dense, place, sparse, counters, state, density };
 }
 
 /**

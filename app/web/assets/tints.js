@@ -1,6 +1,6 @@
 /* The colours of light or dark, for what is drawn and not styled. */
-import { image } from "./paint.js";
 import { model, seen } from "./seen.js";
+import { image } from "./shared.js";
 import * as theme from "./theme.js";
 
 const COLOURS = ["background", "panel", "raised", "border", "text", "muted", "accent", "error", "warning", "info", "flag"];

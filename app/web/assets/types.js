@@ -101,20 +101,33 @@
  * @property {Map<number, Counter>} counters
  * @property {Uint8Array} state
  * @property {Uint8Array} density
- * @property {OffscreenCanvas} [image] */
+ * @property {Strips} [image] */
 
-/** The same as it comes: columns as base64 of their bytes, or in a report as they are.
+/** Shared pixels, painted: where in what is drawn the strip of each lane is, and how many rows it has.
+ * @typedef {{drawn: OffscreenCanvas, places: {top: number, tall: number}[]}} Strips */
+
+/** What a picture is asked for: lanes in a window, in so many pixels, of a revision of the trace.
+ * @typedef {object} Asked
+ * @property {number} t0
+ * @property {number} t1
+ * @property {number} width
+ * @property {number[]} lanes
+ * @property {string[]} hide
+ * @property {string | null} colours
+ * @property {number | string} revision */
+
+/** A picture as it comes.
  * @typedef {object} Answer
  * @property {number} t0
  * @property {number} t1
  * @property {number} width
  * @property {number[]} lanes
  * @property {number[]} dense
- * @property {string | Uint8Array} state
- * @property {string | Uint8Array} density
- * @property {{lane: number, start: string | Float64Array, end: string | Float64Array, state: string | Uint8Array, label: number[]}[]} sparse
+ * @property {Uint8Array} state
+ * @property {Uint8Array} density
+ * @property {{lane: number, start: Float64Array, end: Float64Array, state: Uint8Array, label: number[]}[]} sparse
  * @property {string[]} labels
- * @property {{lane: number, low: number, high: number, unit: string, values: string | Float64Array}[]} counters
+ * @property {Counter[]} counters
  * @property {string} position
  * @property {number | string} [revision] */
 

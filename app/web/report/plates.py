@@ -1,23 +1,22 @@
 """What a report holds of the timeline: plates, pictures of windows that the page draws from.
 
 The first is the whole run: the spans of lanes that have few, exactly, and pixels of the others.
-Those around findings are as fine. A plate is packed as gzip of a line of JSON, which says where in
-the bytes after it the columns lie.
+Those around findings are as fine. A plate is packed as gzip of what `pictures/columns.py` makes of
+it, as a picture is that the page asks for.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.pictures.columns import with_columns
 from stepscope.app.web.report.shown_lanes import LONGEST
 
 WHOLE_WIDTH = 4096
@@ -96,7 +95,7 @@ def _plate(
 ) -> Plate:
     """A window of lanes, without those that are `listed` elsewhere; `most` spans are listed."""
     first, last = window[0] + loaded.origin, window[1] + loaded.origin
-    timeline, blob, labels = loaded.timeline, Blob(), dict[str, int]()
+    timeline, labels = loaded.timeline, dict[str, int]()
     counters = [lane for lane in lanes if timeline.lanes[lane].kind == "counter"]
     others = [lane for lane in lanes if lane not in listed and lane not in {*counters}]
     seen = timeline.query(first, last, width, others)
@@ -111,23 +110,23 @@ def _plate(
         if len(spans) > most:
             break
         most -= len(spans)
-        sparse[lane] = _columns(number[lane], loaded.origin, spans, labels, blob)
+        sparse[lane] = _columns(number[lane], loaded.origin, spans, labels)
     dense = [row for row, lane in enumerate(others) if lane not in sparse]
     head = {
         "t0": window[0], "t1": window[1], "width": width,
         "listed": len(sparse) == len(others),
         "dense": [number[others[row]] for row in dense],
-        "state": blob.put(seen.state[dense]), "density": blob.put(seen.density[dense]),
+        "state": seen.state[dense], "density": seen.density[dense],
         "sparse": [*sparse.values()], "labels": [*labels],
         "counters": [
-            _counter(loaded, lane, number[lane], (first, last, width), blob) for lane in counters
+            _counter(loaded, lane, number[lane], (first, last, width)) for lane in counters
         ],
     }  # fmt: skip
-    return Plate(*window, packed(head, blob.parts), frozenset(sparse))
+    return Plate(*window, packed(head), frozenset(sparse))
 
 
 def _columns(
-    lane: int, origin: int, spans: Sequence[SpanView], labels: dict[str, int], blob: Blob
+    lane: int, origin: int, spans: Sequence[SpanView], labels: dict[str, int]
 ) -> dict[str, Any]:
     """Spans of a lane by column: the time from the end of the one before, and how long each is."""
     gaps, before = [], origin
@@ -138,7 +137,7 @@ def _columns(
         "lane": lane,
         "gap": gaps,
         "dur": [span.end_ns - span.start_ns for span in spans],
-        "state": blob.put(np.array([span.state for span in spans], np.uint8)),
+        "state": np.array([span.state for span in spans], np.uint8),
         "label": [labels.setdefault(_cut(span.label), len(labels)) for span in spans],
     }
 
@@ -148,33 +147,15 @@ def _cut(label: str) -> str:
 
 
 def _counter(
-    loaded: LoadedTrace, lane: int, number: int, window: tuple[int, int, int], blob: Blob
+    loaded: LoadedTrace, lane: int, number: int, window: tuple[int, int, int]
 ) -> dict[str, Any]:
     series = loaded.timeline.series(lane, *window)
     assert series is not None
     values = np.ascontiguousarray(series.values, "<f8")
-    return {
-        "lane": number, "low": series.low, "high": series.high, "unit": series.unit,
-        "values": blob.put(values),
-    }  # fmt: skip
+    line = {"low": series.low, "high": series.high, "unit": series.unit}
+    return {"lane": number, **line, "values": values}
 
 
-class Blob:
-    """Bytes, one column after the other."""
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self._size = 0
-
-    def put(self, column: npt.NDArray[Any]) -> list[int]:
-        """Add a column; return where it begins and how many bytes it has."""
-        part = np.ascontiguousarray(column).tobytes()
-        self.parts.append(part)
-        self._size += len(part)
-        return [self._size - len(part), len(part)]
-
-
-def packed(head: dict[str, Any], columns: Iterable[bytes] = ()) -> bytes:
-    """A line of JSON and what comes after it, as gzip: the same bytes for the same plate."""
-    line = json.dumps(head, separators=(",", ":"), allow_nan=False).encode("ascii")
-    return gzip.compress(b"".join([line, b"\n", *columns]), 9, mtime=0)
+def packed(head: dict[str, Any]) -> bytes:
+    """A line of JSON and the columns behind it, as gzip: the same bytes for the same plate."""
+    return gzip.compress(with_columns(head), 9, mtime=0)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ASSETS = Path(__file__).parents[1] / "assets"
 OWN = Path(__file__).with_name("assets")
-STAND_INS = {"dash.js": "plates.js", "address.js": "places.js"}
+STAND_INS = {"dash.js": "plates.js", "pictures.js": "plates.js", "address.js": "places.js"}
 """What answers in a report, by the module whose place it takes: there is no server to ask."""
 
 _IMPORT = re.compile(r'^import (?P<what>\* as \w+|\{[^}]*\}) from "\./(?P<file>[\w.-]+)";$')

@@ -182,7 +182,7 @@ def _edge(name: str, what: str) -> Component:
 
 
 def _stores(loaded: LoadedTrace) -> list[Component]:
-    """What the page and the server tell each other; `address` and `ask` are set by the page."""
+    """What the page and the server tell each other; `address` is set by the page."""
     opened: dict[str, Any] = {"model": wire.model(loaded), "revision": loaded.key}
     return [
         dcc.Store(id=name, data=opened.get(name))
@@ -191,8 +191,6 @@ def _stores(loaded: LoadedTrace) -> list[Component]:
             "address",
             "view",
             "filled",
-            "ask",
-            "picture",
             "export",
             "typed",
             "suggested-words",

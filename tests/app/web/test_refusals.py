@@ -17,7 +17,6 @@ from stepscope.app.web.server import create_app
 from tests.app.web.small_traces import conflict_trace
 
 UPDATE = "/_dash-update-component"
-WISH = {"t0": 0, "t1": 1000, "width": 10, "lanes": [0], "hide": []}
 Ask = Callable[..., int]
 
 
@@ -64,7 +63,6 @@ def posted(output: str, given: str, value: object, **changes: Any) -> str:
 
 
 def test_what_the_page_asks_for_is_answered(ask: Ask) -> None:
-    assert ask("POST", UPDATE, posted("picture.data", "ask.data", WISH)) == 200
     assert ask("POST", UPDATE, posted("view.data", "address.data", {"search": "?tab=sql"})) == 200
     assert ask("POST", UPDATE, posted("hits.children", "find.value", "step 1")) == 200
 
@@ -95,15 +93,6 @@ def test_an_unknown_callback_is_not_found(ask: Ask, output: str) -> None:
 )  # fmt: skip
 def test_what_cannot_be_read_is_a_bad_request(ask: Ask, body: str | bytes) -> None:
     assert ask("POST", UPDATE, body) == 400
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("t0", "a"), ("t1", None), ("t1", float("inf")), ("t0", float("nan")), ("width", []),
-     ("lanes", ["x"]), ("lanes", [0.5]), ("lanes", 5), ("hide", 5), ("hide", [5])],
-)  # fmt: skip
-def test_a_picture_of_no_window_is_a_bad_request(ask: Ask, name: str, value: object) -> None:
-    assert ask("POST", UPDATE, posted("picture.data", "ask.data", WISH | {name: value})) == 400
 
 
 @pytest.mark.parametrize(

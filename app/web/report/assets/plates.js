@@ -1,6 +1,8 @@
 /* Stands where the page asks its server: answers from the plates that a report holds. */
+import { unpacked } from "./columns.js";
 import { lastUpTo } from "./picture.js";
-/** @import { Answer, Counter, Range, Spans } from "./types.js" */
+/** @import { Unpacked } from "./columns.js" */
+/** @import { Answer, Asked, Counter, Range, Spans } from "./types.js" */
 
 /** A window that the report holds: spans of some lanes, pixels of the others. A finer plate leaves
  * out the lanes that the first lists.
@@ -14,32 +16,33 @@ import { lastUpTo } from "./picture.js";
  * @property {Map<number, Spans>} sparse
  * @property {Map<number, Counter>} counters */
 
-/** @typedef {{t0: number, t1: number, lanes: number[]}} Asked */
-
 /** @type {Plate[]} */
 let plates = [];
-/** @type {(answer: Answer, finest: number) => void} */
-let show = () => {};
+/** @type {(finest: number) => string} */
+let position = () => "";
 /** @type {() => Range} */
 let range = () => ({ t0: 0, t1: 1 });
 
 /**
- * @param {Plate[]} held  the whole run first
+ * @param {Plate[]} given  the whole run first
  * @param {() => Range} seen  what is on the screen
- * @param {(answer: Answer, finest: number) => void} shown  is given a picture, and the length of a
- *   pixel in it that lanes share, 0 where none does
+ * @param {(finest: number) => string} told  says where that is, given the length of a pixel that
+ *   lanes share in a picture of it, 0 where none does
  */
-export function open(held, seen, shown) {
-  [plates, range, show] = [held, seen, shown];
+export function open(given, seen, told) {
+  [plates, range, position] = [given, seen, told];
 }
 
 /**
- * @param {string} id
- * @param {{data: Asked}} props
+ * A picture of what is asked for, from what the report holds.
+ * @param {Asked} asked
+ * @returns {Promise<Answer | null>}
  */
-export function setProps(id, props) {
-  if (id === "ask" && plates.length) answer(props.data);
-}
+export const pictureOf = async (asked) => (plates.length ? answer(asked) : null);
+
+/** The page of a report is there from the first.
+ * @param {() => void} act */
+export const onPage = (act) => act();
 
 /** The finest plate that has all of a range.
  * @param {Range} seen */
@@ -57,7 +60,10 @@ function plateOf(seen) {
  */
 export const spansOf = (lane) => plateOf(range()).sparse.get(lane) || plates[0]?.sparse.get(lane);
 
-/** @param {Asked} asked */
+/**
+ * @param {Asked} asked
+ * @returns {Answer}
+ */
 function answer(asked) {
   const plate = plateOf(range());
   const pixel = (plate.t1 - plate.t0) / plate.width;
@@ -85,7 +91,10 @@ function answer(asked) {
     }
   }
   const [t0, t1] = [plate.t0 + from * pixel, plate.t0 + to * pixel];
-  show({ t0, t1, width, lanes: asked.lanes, dense, state, density, sparse, labels, counters, position: "" }, dense.length || counters.length ? pixel : 0);
+  return {
+    t0, t1, width, lanes: asked.lanes, dense, state, density, sparse, labels, counters,
+    position: position(dense.length || counters.length ? pixel : 0), revision: asked.revision,
+  };
 }
 
 /**
@@ -105,31 +114,25 @@ function cut(spans, lane, asked, labels) {
 }
 
 /**
- * What stands in the report by an id: a line of JSON, and the bytes after it.
+ * What stands in the report by an id: a line of JSON, and the columns behind it.
  * @param {string} id
- * @returns {Promise<[any, ArrayBuffer] | null>}
+ * @returns {Promise<Unpacked | null>}
  */
-export async function unpacked(id) {
+export async function stored(id) {
   const block = document.getElementById(id);
   if (!block) return null;
   const raw = atob(block.textContent || "");
   const bytes = Uint8Array.from(raw, (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const all = await new Response(stream).arrayBuffer();
-  const end = new Uint8Array(all).indexOf(10);
-  return [JSON.parse(new TextDecoder().decode(all.slice(0, end))), all.slice(end + 1)];
+  return unpacked(await new Response(stream).arrayBuffer());
 }
 
 /**
  * A plate as it is drawn from.
- * @param {[any, ArrayBuffer]} held
+ * @param {Unpacked} packed
  * @returns {Plate}
  */
-export function read([head, columns]) {
-  /** @param {[number, number]} place */
-  const bytes = ([at, size]) => new Uint8Array(columns, at, size);
-  /** @param {[number, number]} place */
-  const floats = ([at, size]) => new Float64Array(columns.slice(at, at + size));
+export function read({ head, bytes, floats }) {
   const sparse = new Map(head.sparse.map((/** @type {any} */ each) => [each.lane, spansFrom(each, bytes(each.state), head.labels)]));
   const counters = new Map(head.counters.map((/** @type {any} */ each) => [each.lane, { ...each, values: floats(each.values) }]));
   const dense = new Map(head.dense.map((/** @type {number} */ lane, /** @type {number} */ at) => [lane, at]));

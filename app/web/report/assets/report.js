@@ -1,10 +1,9 @@
 /* A report: opens the timeline of a trace over the plates that it holds, and goes to its findings. */
-import { show } from "./asking.js";
 import * as busy from "./busy.js";
 import { byId, element } from "./dom.js";
 import { lastUpTo } from "./picture.js";
 import { follow } from "./places.js";
-import { open, read, spansOf, unpacked } from "./plates.js";
+import { open, read, spansOf, stored } from "./plates.js";
 import { savePicture, saveSvg } from "./saving.js";
 import { duration, moment } from "./scale.js";
 import { width } from "./seen.js";
@@ -205,22 +204,21 @@ addEventListener("keydown", (event) => {
 
 async function begin() {
   busy.begin("report");
-  const told = await unpacked(`${letter}-model`);
+  const told = await stored(`${letter}-model`);
   if (!told) return;
-  held = told[0];
+  held = told.head;
   beside();
   const plates = [];
   for (let at = 0; ; at++) {
-    const next = await unpacked(`${letter}-plate-${at}`);
+    const next = await stored(`${letter}-plate-${at}`);
     if (!next) break;
     plates.push(read(next));
   }
   if (plates.length) {
-    open(plates, stage.state, (answer, pixel) => {
+    open(plates, stage.state, (pixel) => {
       const middle = (stage.state().t0 + stage.state().t1) / 2;
       const coarse = pixel > (2 * (stage.state().t1 - stage.state().t0)) / width();
-      answer.position = `middle ${moment(middle, (stage.state().t1 - stage.state().t0) / 1000)}${coarse ? ` · crowded lanes and counters are held here by ${duration(pixel)}` : ""}`;
-      show(answer);
+      return `middle ${moment(middle, (stage.state().t1 - stage.state().t0) / 1000)}${coarse ? ` · crowded lanes and counters are held here by ${duration(pixel)}` : ""}`;
     });
     const title = document.title;
     stage.open(model());

@@ -22,14 +22,7 @@ from stepscope.app.web import listen
 from stepscope.ingest.storage.saving import save_trace
 from tests.app.web.small_traces import conflict_trace
 
-PICTURE = {
-    "output": "picture.data",
-    "outputs": {"id": "picture", "property": "data"},
-    "inputs": [{"id": "ask", "property": "data", "value": {
-        "t0": 0, "t1": 600_000, "width": 800, "lanes": [0, 1, 2, 3], "hide": []}}],
-    "state": [{"id": "revision", "property": "data", "value": 0}],
-    "changedPropIds": ["ask.data"],
-}  # fmt: skip
+WISH = {"t0": 0, "t1": 600_000, "width": 800, "lanes": [0, 1, 2, 3], "hide": []}
 
 
 @pytest.fixture
@@ -56,15 +49,15 @@ def painted(server: tuple[str, int]) -> int:
     """Ask for a picture; how many lanes are in it."""
     with closing(http.client.HTTPConnection(*server, timeout=60)) as connection:
         headers = {"Content-Type": "application/json"}
-        connection.request("POST", "/_dash-update-component", json.dumps(PICTURE), headers)
-        answer = json.loads(connection.getresponse().read())
-    return len(answer["response"]["picture"]["data"]["lanes"])
+        connection.request("POST", "/picture", json.dumps(WISH), headers)
+        line, _, _ = connection.getresponse().read().partition(b"\n")
+    return len(json.loads(line)["lanes"])
 
 
 def begun(server: tuple[str, int]) -> socket.socket:
     """A client that begins to ask and says no more."""
     connection = socket.create_connection(server, timeout=60)
-    connection.sendall(b"POST /_dash-update-component HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    connection.sendall(b"POST /picture HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     return connection
 
 

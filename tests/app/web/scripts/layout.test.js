@@ -55,11 +55,10 @@ test("a pinned lane is called as the server says", () => {
   assert.deepEqual([name, part], ["group 0", "AIV1"]);
 });
 
-const packed = (Kind, values) => Buffer.from(new Kind(values).buffer).toString("base64");
 const ANSWER = {
   t0: 0, t1: 100, width: 4, lanes: [5, 6], dense: [6], labels: ["up"], counters: [], position: "",
-  state: packed(Uint8Array, [0, 0, 0, 0, 7, 0, 7, 7]), density: packed(Uint8Array, [0, 0, 0, 0, 255, 0, 51, 255]),
-  sparse: [{ lane: 5, start: packed(Float64Array, [10, 50]), end: packed(Float64Array, [20, 90]), state: packed(Uint8Array, [1, 2]), label: [0, 0] }],
+  state: Uint8Array.of(0, 0, 0, 0, 7, 0, 7, 7), density: Uint8Array.of(0, 0, 0, 0, 255, 0, 51, 255),
+  sparse: [{ lane: 5, start: Float64Array.of(10, 50), end: Float64Array.of(20, 90), state: Uint8Array.of(1, 2), label: [0, 0] }],
 };
 
 test("a span is found at its times, and nothing between two", () => {

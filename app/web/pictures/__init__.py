@@ -1,0 +1,1 @@
+"""How a picture of the timeline goes to the browser."""

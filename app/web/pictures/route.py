@@ -1,0 +1,77 @@
+"""`POST /picture`: what some lanes show in a window, as bytes that the page paints as they are.
+
+It is no callback of Dash (decision 0066). What holds for every other request holds for this one:
+who is answered, and how much may be asked, is decided before (`safety/access.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from flask import Flask, Response, abort, request
+from msgspec import Struct
+
+from stepscope.app.present.where import step_of
+from stepscope.app.units import moment
+from stepscope.app.web import wire
+from stepscope.app.web.loaded import LoadedTrace
+from stepscope.app.web.pictures.columns import with_columns
+from stepscope.app.web.refusals import Align, Finite
+from stepscope.app.web.source import Source
+
+PICTURE = "/picture"
+BYTES = "application/octet-stream"
+
+
+class PictureQuery(Struct):
+    """A window that the page wants, from t0 to t1 in ns from the first moment, in so many pixels.
+
+    `revision` is what the page looks at: lanes have other numbers in another one.
+    """
+
+    t0: Finite
+    t1: Finite
+    width: Finite
+    lanes: list[int]
+    hide: list[str]
+    colours: str | None = None
+    revision: int | Align = 0
+
+
+def answer_pictures(server: Flask, source: Source) -> None:
+    """Answer the page's questions for pictures of what a source gives."""
+
+    def picture() -> Response:
+        asked = _read(request.get_data())
+        loaded = source.at(asked.revision)
+        query = msgspec.structs.asdict(asked)
+        drawn = wire.picture(loaded, query)
+        return Response(
+            with_columns({**drawn, "position": position(loaded, query)}), mimetype=BYTES
+        )
+
+    server.add_url_rule(PICTURE, view_func=picture, methods=["POST"])
+
+
+def _read(body: bytes) -> PictureQuery:
+    try:
+        return msgspec.json.decode(body, type=PictureQuery)
+    except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
+        abort(400, f"cannot be read: {error}")
+
+
+def position(loaded: LoadedTrace, asked: Mapping[str, Any]) -> str:
+    """Where the middle of the screen is: its step of how many, and its time.
+
+    It says that it is the middle, as the step that was chosen may be another.
+    """
+    middle = int(asked["t0"] + asked["t1"]) // 2
+    middle = min(max(middle, 0), loaded.length)
+    time = moment(middle, max(1, int(asked["t1"] - asked["t0"]) // 1000))
+    if not loaded.steps:
+        return f"middle {time}"
+    index = loaded.step_index_at(middle)
+    step = None if index is None else loaded.steps[index]
+    return f"middle {step_of(step, index, len(loaded.steps))} · {time}"
