@@ -12,7 +12,6 @@ from dash.development.base_component import Component
 from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.present.blocks import Title
 from stepscope.app.present.details import selection_blocks
-from stepscope.app.web.callbacks import position
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.details import about
 from stepscope.app.web.panes.findings import findings_pane
@@ -20,6 +19,7 @@ from stepscope.app.web.panes.overview import overview_pane
 from stepscope.app.web.panes.sql import sql_pane
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.panes.table import PAGE_ROWS, table_pane
+from stepscope.app.web.pictures.route import position
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.skeleton.layout import layout
 from stepscope.app.web.view import View

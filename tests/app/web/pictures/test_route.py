@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
@@ -25,7 +26,7 @@ Ask = Callable[..., TestResponse]
 
 def client_of(access: Access) -> FlaskClient:
     trace = conflict_trace()
-    server = create_app(trace, loaded_of(trace).result).server
+    server: Flask = create_app(trace, loaded_of(trace).result).server
     guard(server, access)
     return server.test_client()
 

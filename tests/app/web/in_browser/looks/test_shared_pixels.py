@@ -1,0 +1,105 @@
+"""Pixels that spans share, against a plain formula for each of them, in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.app.web.in_browser.hands import SMALL, Open
+
+pytestmark = pytest.mark.web
+
+COMPARED = """async ([seed, width, lanes, only, most]) => {
+  const { image } = await import("/assets/shared.js");
+  const { seen } = await import("/assets/seen.js");
+  const { states } = seen.model;
+  const CUES = {
+    hollow: (x, y) => y !== 1 && y !== 14, hatch: (x, y) => (x + y) % 6 < 2,
+    mark: (x, y) => y < 3 || y > 12, ticks: (x) => x % 4 === 3,
+  };
+  const drawn = (seed) => () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const random = drawn(seed);
+  const chosen = [...states.keys()].filter((at) => !only || only.includes(states[at].cue));
+  const length = width * lanes;
+  const below = (limit) => Math.floor(random() * limit);
+  const state = Uint8Array.from({ length }, () => chosen[below(chosen.length)]);
+  const density = Uint8Array.from({ length }, () => below(most));
+  const dense = [...Array(lanes).keys()].reverse();
+
+  const plain = new ImageData(width, lanes * 16);
+  dense.forEach((row, at) => {
+    for (let y = 0; y < 16; y++) for (let x = 0; x < width; x++) {
+      const level = density[row * width + x];
+      if (!level) continue;
+      const { rgb, cue } = states[state[row * width + x]];
+      const dark = level > 1 && CUES[cue] && CUES[cue](x, y);
+      const alpha = Math.round(255 * (0.32 + (1 - 0.32) * (level / 255)) * (dark ? 0.22 : 1));
+      plain.data.set([...rgb, alpha], 4 * ((at * 16 + y) * width + x));
+    }
+  });
+  const before = new OffscreenCanvas(width, lanes * 16);
+  before.getContext("2d").putImageData(plain, 0, 0);
+
+  const made = image({ width, dense, state, density }, states);
+  const shown = (draw, wide, high) => {
+    const canvas = new OffscreenCanvas(Math.ceil(wide), high * lanes);
+    const pen = canvas.getContext("2d", { willReadFrequently: true });
+    pen.fillStyle = "#0E1116";
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.imageSmoothingEnabled = false;
+    for (let at = 0; at < lanes; at++) draw(pen, at, at * high, wide, high);
+    return pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  };
+  const different = [];
+  for (const [wide, high] of [[width, 16], [width * 1.37, 20], [width / 2, 12], [width, 3]]) {
+    const one = shown((pen, at, y) => {
+      pen.drawImage(before, 0, at * 16, width, 16, -0.4, y, wide, high);
+    }, wide, high);
+    const other = shown((pen, at, y) => {
+      const { top, tall } = made.places[at];
+      pen.drawImage(made.drawn, 0, top, width, tall, -0.4, y, wide, high);
+    }, wide, high);
+    different.push(one.filter((value, at) => value !== other[at]).length);
+  }
+  const cues = [...new Set(states.map(({ cue }) => cue))];
+  return { different, colours: new Set(plain.data).size, rows: made.drawn.height, cues };
+}"""
+
+
+def compared(page: Page, seed: int, *given: Any) -> dict[str, Any]:
+    """How many values of pixels are different in each size, and how many rows were painted."""
+    found: dict[str, Any] = page.evaluate(COMPARED, [seed, *given])
+    assert found["colours"] > 20
+    return found
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("most", [3, 256])
+def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_other(
+    visit: Open, seed: int, most: int
+) -> None:
+    page = visit(SMALL).go()
+
+    found = compared(page, seed, 301, 7, None, most)
+
+    assert {"hollow", "hatch", "mark", "ticks", "solid"} <= set(found["cues"])
+    assert found["different"] == [0, 0, 0, 0]
+    assert found["rows"] == 7 * 16
+
+
+@pytest.mark.parametrize(
+    ("cues", "rows"),
+    [(["solid"], 1), (["ticks"], 1), (["solid", "ticks"], 1), (["hollow"], 16), (["mark"], 16),
+     (["hatch"], 16)],
+)  # fmt: skip
+def test_one_row_is_enough_for_what_is_the_same_in_all(
+    visit: Open, cues: list[str], rows: int
+) -> None:
+    page = visit(SMALL).go()
+
+    found = compared(page, 9, 250, 4, cues, 256)
+
+    assert found["different"] == [0, 0, 0, 0]
+    assert found["rows"] == 4 * rows

@@ -1,0 +1,181 @@
+"""Pictures that come late, or not at all, in a real browser whose clock is set by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
+from tests.app.web.in_browser.hands import SMALL, Open
+
+pytestmark = pytest.mark.web
+
+PICTURE = "**/picture"
+Wrong = Callable[[Route], None]
+
+
+@pytest.fixture
+def apart(chromium: Browser, visit: Open) -> Iterator[Page]:
+    """A page on which something may go wrong, with everything there, and a clock of its own."""
+    expect.set_options(timeout=PATIENCE_MS)
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(PATIENCE_MS)
+    page.clock.install()
+    Visit(page, visit(SMALL).url).go()
+    yield page
+    page.close()
+
+
+def settled(page: Page) -> None:
+    expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
+
+
+UP_TO_DATE = """async () => {
+  const { seen: { view, picture } } = await import("/assets/seen.js");
+  const margin = (view.t1 - view.t0) / 2;
+  const apart = [picture.t0 - view.t0 + margin, picture.t1 - view.t1 - margin];
+  return apart.every((each) => Math.abs(each) <= 1);
+}"""
+"""Whether the picture is of what is looked at, and half as much beside it."""
+HELD = """() => {
+  const fetched = globalThis.fetch;
+  globalThis.held = [];
+  globalThis.fetch = (where, given) => where !== "picture" ? fetched(where, given) : new Promise(
+    (answer) => held.push(() => answer(fetched(where, { ...given, signal: undefined }))));
+}"""
+"""Hold every question for a picture back until it is let go, and give none up."""
+
+
+def is_up_to_date(page: Page) -> bool:
+    return bool(page.evaluate(UP_TO_DATE))
+
+
+def let_go(page: Page, number: int) -> None:
+    """Have a question that was held back answered, and what follows from the answer done."""
+    with page.expect_response(PICTURE) as answer:
+        page.evaluate("(number) => held[number]()", number)
+    answer.value.finished()
+    page.clock.run_for(100)
+
+
+def gone(route: Route) -> None:
+    route.abort("connectionrefused")
+
+
+def busy(route: Route) -> None:
+    route.fulfill(status=503, body="busy")
+
+
+def cut(route: Route) -> None:
+    route.fulfill(body=route.fetch().body()[:40])
+
+
+def of_another_revision(route: Route) -> None:
+    body = route.fetch().body()
+    assert b'"revision":0' in body
+    route.fulfill(body=body.replace(b'"revision":0', b'"revision":7'))
+
+
+@pytest.mark.parametrize("wrong", [gone, busy, cut, of_another_revision])
+def test_a_picture_that_cannot_be_had_holds_up_nothing_and_is_asked_for_again(
+    apart: Page, wrong: Wrong
+) -> None:
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        wrong(route)
+
+    apart.route(PICTURE, answer)
+    apart.keyboard.press("w")
+    settled(apart)
+    assert not is_up_to_date(apart)
+    before = len(asked)
+    apart.keyboard.press("w")
+    settled(apart)
+    assert len(asked) > before
+
+    apart.unroute(PICTURE)
+    apart.clock.fast_forward(1_000)
+    apart.wait_for_function(UP_TO_DATE)
+    settled(apart)
+
+
+def test_a_page_that_is_hidden_asks_for_no_picture_again(apart: Page) -> None:
+    apart.evaluate(
+        "Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })"
+    )
+    apart.route(PICTURE, gone)
+    apart.keyboard.press("w")
+    settled(apart)
+    asked: list[str] = []
+    apart.on("request", lambda request: asked.append(request.url))
+    apart.clock.run_for(5_000)
+    assert [url for url in asked if url.endswith("/picture")] == []
+
+    apart.unroute(PICTURE)
+    apart.evaluate("delete document.hidden")
+    apart.clock.fast_forward(1_000)
+    apart.wait_for_function(UP_TO_DATE)
+
+
+def test_one_picture_is_asked_for_at_a_time_and_then_the_last_of_what_was_wanted(
+    apart: Page,
+) -> None:
+    apart.evaluate(HELD)
+    apart.keyboard.press("w")
+    for _ in range(3):
+        apart.keyboard.press("d")
+    assert apart.evaluate("held.length") == 1
+
+    let_go(apart, 0)
+    assert apart.evaluate("held.length") == 2
+    assert not is_up_to_date(apart)
+    let_go(apart, 1)
+    assert is_up_to_date(apart)
+    settled(apart)
+    assert apart.evaluate("held.length") == 2
+
+
+def test_an_answer_that_comes_after_a_newer_one_is_not_shown(apart: Page) -> None:
+    apart.evaluate(HELD)
+    apart.keyboard.press("w")
+    apart.clock.fast_forward(6_000)
+    apart.keyboard.press("d")
+    assert apart.evaluate("held.length") == 2
+
+    let_go(apart, 1)
+    assert is_up_to_date(apart)
+    let_go(apart, 0)
+    assert is_up_to_date(apart)
+    settled(apart)
+
+
+def test_an_answer_that_comes_before_a_newer_one_does_not_end_the_wait(apart: Page) -> None:
+    apart.evaluate(HELD)
+    apart.keyboard.press("w")
+    apart.clock.fast_forward(6_000)
+    apart.keyboard.press("d")
+
+    let_go(apart, 0)
+    expect(apart.locator("#page")).to_have_attribute("aria-busy", "true")
+    let_go(apart, 1)
+    assert is_up_to_date(apart)
+    settled(apart)
+
+
+def test_a_picture_waits_for_a_page_that_is_made_anew(apart: Page) -> None:
+    apart.evaluate(HELD)
+    apart.keyboard.press("w")
+    with apart.expect_response("**/_dash-update-component"):  # the view, and then its pane
+        apart.clock.run_for(1_000)
+    apart.clock.run_for(2_000)
+    apart.evaluate("document.getElementById('page').id = 'none'")
+    let_go(apart, 0)
+    assert not is_up_to_date(apart)
+
+    apart.evaluate("document.getElementById('none').id = 'page'")
+    apart.wait_for_function(UP_TO_DATE)
+    settled(apart)
