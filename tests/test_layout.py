@@ -56,6 +56,7 @@ OWN_TESTS = {
     "tests/app/cli/gate_story": "the gate of docs/ci.md on the commits of an engine's repository",
     "tests/app/mcp/questions": "what an assistant is asked, and what is true of it",
     "tests/app/web/in_browser": "the page as a browser shows it, where there is one",
+    "tests/app/web/in_browser/asked": "what the page asks for, and what if nothing comes",
     "tests/app/web/in_browser/own": "what a user puts on the page, and opens from it",
     "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",
 }

@@ -1,6 +1,6 @@
 """What is sent to the browser: the lanes once, then what is drawn of them, column by column.
 
-Columns are arrays in the order of the machine's little end, which `pictures/columns.py` makes
+Columns are arrays in the order of the machine's little end, which `pictures/column_bytes.py` makes
 bytes of: float64 for times and values (ns from the first moment of the trace), uint8 for states
 and densities.
 """

@@ -17,7 +17,7 @@ from stepscope.app.present.where import step_of
 from stepscope.app.units import moment
 from stepscope.app.web import wire
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.pictures.columns import with_columns
+from stepscope.app.web.pictures.column_bytes import with_columns
 from stepscope.app.web.refusals import Align, Finite
 from stepscope.app.web.source import Source
 

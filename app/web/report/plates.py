@@ -1,8 +1,8 @@
 """What a report holds of the timeline: plates, pictures of windows that the page draws from.
 
 The first is the whole run: the spans of lanes that have few, exactly, and pixels of the others.
-Those around findings are as fine. A plate is packed as gzip of what `pictures/columns.py` makes of
-it, as a picture is that the page asks for.
+Those around findings are as fine. A plate is packed as gzip of what `pictures/column_bytes.py`
+makes of it, as a picture is that the page asks for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.app.web.pictures.columns import with_columns
+from stepscope.app.web.pictures.column_bytes import with_columns
 from stepscope.app.web.report.shown_lanes import LONGEST
 
 WHOLE_WIDTH = 4096

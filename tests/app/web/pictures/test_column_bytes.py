@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from stepscope.app.web.pictures.columns import ALIGNMENT, with_columns
+from stepscope.app.web.pictures.column_bytes import ALIGNMENT, with_columns
 
 COLUMNS = st.sampled_from(["<f8", "u1"]).flatmap(
     lambda dtype: arrays(dtype, array_shapes(max_dims=2, min_side=0, max_side=9))
