@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import BlockChange, Counts, Gave, LeftOut, Step
@@ -12,8 +11,8 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
 
 _OF_STEPS = ("step", "ts_ns", "formed_ns", *Counts._fields)
-_OF_BLOCKS = "step", "ts_ns", "resource", "op", "owner", "group", "source"
-_OF_EACH_BLOCK = "id", "block_hash"
+_OF_BLOCKS = "step", "ts_ns", "resource"
+_OF_EACH_BLOCK = "op", "owner", "group", "source", "id", "block_hash"
 _OF_REQUESTS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
     "available", "holder",
@@ -32,7 +31,6 @@ _OF_ROWS = (
     "num_cached", "num_draft", "is_final_chunk", "is_recompute",
 )  # fmt: skip
 
-_NO_HASHES = repeat(None)
 _new_step = object.__new__
 _NO_ROWS: dict[str, Any] = {}
 
@@ -136,10 +134,7 @@ class RecordedScheduler:
 
     def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
         """Record KV blocks that change hands."""
-        record, number = self._record_blocks, self._number
-        for op, ids, owner, group, hashes, source in changes:
-            each = zip(ids, hashes or _NO_HASHES)  # noqa: B905 - a `repeat` has no end
-            record(number, ts_ns, "kv-block", op, owner, group, source, each)
+        self._record_blocks(self._number, ts_ns, "kv-block", _each_block(changes))
 
     def left_out(self, ts_ns: int, left: Iterable[LeftOut]) -> None:
         """Record why requests are left out."""
@@ -303,3 +298,14 @@ class RecordedScheduler:
         self._end_step(step.opened, ts_ns - step.began_ns, path, logits_rows)
         if self._under_way:
             self._begin(self._under_way[0], ts_ns)
+
+
+def _each_block(changes: Iterable[BlockChange]) -> Iterator[tuple[Any, ...]]:
+    """The rows of all changes, made one at a time: one call records them."""
+    for op, ids, owner, group, hashes, source in changes:
+        if hashes:
+            for number, block_hash in zip(ids, hashes, strict=False):
+                yield op, owner, group, source, number, block_hash
+        else:
+            for number in ids:
+                yield op, owner, group, source, number, None

@@ -95,22 +95,22 @@ class KVBlocks:
             self.is_told = hasattr(batch, "new_block_ids") and not self._copies
             return
         owners, changes = self._going_on(output.scheduled_cached_reqs), self.changes
-        for place in range(len(changes) - 1, -1, -1):
-            change = changes[place]
-            if change.owner is NOT_YET:
-                number = change.ids[0]
-                owner, group = owners.get(number) or self._holder(number)
-                changes[place] = _new(BlockChange, ("claim", change.ids, owner, group, None, None))
-            elif change.op == "release":
-                owners.update(dict.fromkeys(change.ids, (change.owner, change.group)))
+        place = len(changes)
+        for op, ids, owner, group, _, _ in reversed(changes):
+            place -= 1
+            if owner is NOT_YET:
+                found = owners.get(ids[0]) or self._holder(ids[0])
+                changes[place] = _new(BlockChange, ("claim", ids, *found, None, None))
+            elif op == "release":
+                owners.update(dict.fromkeys(ids, (owner, group)))
 
     def _going_on(self, batch: Any) -> dict[int, tuple[str, int | None]]:
         """Whose the blocks are that requests of the batch before have got."""
-        new_ids, owners = batch.new_block_ids, {}
-        for name, new in compress(zip(batch.req_ids, new_ids, strict=True), new_ids):
-            for group, ids in zip(self._groups, new, strict=True):
+        names, new_ids, groups, owners = batch.req_ids, batch.new_block_ids, self._groups, {}
+        for place in compress(range(len(names)), new_ids):  # few: no other's name is touched
+            for group, ids in zip(groups, new_ids[place], strict=True):
                 for number in ids:
-                    owners[number] = name, group
+                    owners[number] = names[place], group
         return owners
 
     def _holder(self, number: int) -> tuple[str, int | None]:
@@ -124,23 +124,25 @@ class KVBlocks:
     def _releasing(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """What is freed may be an iterator, which can be read once: the pool gets a list."""
 
+        changes, has_cache = self.changes, self.has_cache
+
         def make(free: Callable[..., Any]) -> Callable[..., Any]:
             def hooked(ordered_blocks: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-                blocks = list(ordered_blocks)
+                blocks = [*ordered_blocks]
                 if not hooks.is_stopped:
                     try:
                         owner, group = self.acts_for or _owner(sys._getframe(1))
                         known = [block.block_id for block in blocks if not block.is_null]
-                        if owner == NOBODY and self._let_go:
+                        if self._let_go and owner == NOBODY:
                             for number in known:
                                 self._release_late(number, group)
                         elif known:
                             told = "release", known, owner, group, None, None
-                            self.changes.append(_new(BlockChange, told))
+                            changes.append(_new(BlockChange, told))
                     except Exception as error:
                         hooks.stop(error)
                 result = free(blocks, *args, **kwargs)
-                if self.has_cache:
+                if has_cache:
                     hooks.safely(self._freed, blocks)
                 return result
 
@@ -163,6 +165,8 @@ class KVBlocks:
             self._tell("evict", evicted, _owner(caller))
 
     def _claiming(self, hooks: Hooks) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        changes = self.changes
+
         def make(claim: Callable[..., Any]) -> Callable[..., Any]:
             def hooked(num_blocks: int, *args: Any, **kwargs: Any) -> Any:
                 if self.num_cached:
@@ -178,7 +182,7 @@ class KVBlocks:
                             (NOT_YET, None) if self.asks_later else _owner(sys._getframe(1))
                         )
                         told = "claim", ids, owner, group, None, None
-                        self.changes.append(_new(BlockChange, told))
+                        changes.append(_new(BlockChange, told))
                     except Exception as error:
                         hooks.stop(error)
                 return blocks

@@ -51,7 +51,9 @@ class LeftBehind:
     def left(self, names: Iterable[str]) -> dict[str, LeftOut]:
         """Requests left the queue, or ended; gives what was last told of each while it waited."""
         self._has_moved = True
-        told = {}
+        told: dict[str, LeftOut] = {}
+        if not (self._fresh or self._heads or self._skipped_running or self._told):
+            return told  # nobody waits, and nothing was told of anybody: as at most ends
         for name in names:
             self._fresh.pop(name, None)
             self._heads.pop(name, None)
