@@ -167,7 +167,8 @@ class Timeline:
 
     def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
         """Values of a counter lane in a window; None on any other lane."""
-        return self.values_at(lane, *shown_edges(t0, t1, width))
+        is_counter = lane in self._counters
+        return self.values_at(lane, *shown_edges(t0, t1, width)) if is_counter else None
 
     def values_at(self, lane: int, edges: Ints, shown: Ints) -> Series | None:
         """Values of a counter lane at the ends of pixels; None on any other lane."""
