@@ -185,7 +185,6 @@ class FrontEnd:
 
     def _processed(self, now_ns: int, due: Sequence[tuple[str, Any]], states: Any) -> None:
         begun, rows_of, exchanges = self._begun, self._of, self._exchanges
-        told: dict[RequestRows, list[tuple[str, str, int | None, str | None]]] = {}
         for name, state in dict(due).items() if len(due) > 1 else due:
             if state is None:
                 continue
@@ -194,17 +193,11 @@ class FrontEnd:
             if exchange is not None and len(exchange.requests) == 1:
                 self._hand_over(exchange, name, state)
             elif (has_ended or _gets_all(state)) and (rows := rows_of.get(name)) is not None:
-                given = name, "deliver", _num_given(state), None
-                if rows in told:
-                    told[rows].append(given)
-                else:
-                    told[rows] = [given]
+                rows.events(None, now_ns, ((name, "deliver", _num_given(state), None),))
             if has_ended:
                 self._forget(name)
             else:
                 begun[name] = state
-        for rows, several in told.items():
-            rows.events(None, now_ns, several)
 
     def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
         """Its outputs reach the client when the server has written them; each is told once."""
