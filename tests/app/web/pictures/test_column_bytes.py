@@ -18,7 +18,7 @@ COLUMNS = st.sampled_from(["<f8", "u1"]).flatmap(
 )
 
 
-def parted(packed: bytes) -> tuple[dict[str, Any], bytes]:
+def line_and_columns(packed: bytes) -> tuple[dict[str, Any], bytes]:
     """The line, and what lies behind it."""
     line, _, columns = packed.partition(b"\n")
     return json.loads(line), columns
@@ -30,7 +30,7 @@ def test_every_column_is_found_again_where_a_browser_needs_no_copy_of_it(
 ) -> None:
     packed = with_columns({"named": label, "deep": [{"column": each} for each in columns]})
 
-    head, behind = parted(packed)
+    head, behind = line_and_columns(packed)
     assert head["named"] == label
     begin = len(packed) - len(behind)
     for sent, place in zip(columns, head["deep"], strict=True):
@@ -41,14 +41,16 @@ def test_every_column_is_found_again_where_a_browser_needs_no_copy_of_it(
 
 
 def test_text_of_a_trace_does_not_end_the_line() -> None:
-    head, behind = parted(with_columns({"labels": ["a\nb", "\ud800", "é"], "x": np.ones(1)}))
+    head, behind = line_and_columns(
+        with_columns({"labels": ["a\nb", "\ud800", "é"], "x": np.ones(1)})
+    )
 
     assert head["labels"] == ["a\nb", "\ud800", "é"]
     assert np.frombuffer(behind) == [1.0]
 
 
 def test_without_columns_it_is_the_line_alone() -> None:
-    assert parted(with_columns({"width": 4})) == ({"width": 4}, b"")
+    assert line_and_columns(with_columns({"width": 4})) == ({"width": 4}, b"")
 
 
 def test_what_is_neither_json_nor_a_column_is_refused() -> None:
