@@ -47,28 +47,21 @@ def core_at(trace: Trace, rank: int, core: int, ts_ns: int) -> CoreMoment:
     """Look up a core at a time; at a time at which one block ends and one begins, the next runs."""
     own = trace.core_spans.filter(pl.col("rank") == rank, pl.col("core") == core)
     far = pl.col("ts_ns", "dispatch_ns", "ready_ns", "end_ns").clip(-FAR_NS, FAR_NS)
-    blocks = with_held(own.with_columns(far)).with_columns(
-        until_ns=pl.col("end_ns").fill_null(FAR_NS)
-    )
+    held = with_held(own.with_columns(far))
+    # Asked for four times below, and sorted once: `collect_all` would do it each time.
+    blocks = held.with_columns(until_ns=pl.col("end_ns").fill_null(FAR_NS)).collect()
     begun, given = pl.col("ts_ns") <= ts_ns, pl.col("given_ns") <= ts_ns
     is_over = pl.col("until_ns") <= ts_ns
     ready = (pl.col("ready_ns") <= ts_ns).fill_null(value=False)
-    running, waiting, later, ended = pl.collect_all(
-        [
-            blocks.filter(begun, ~is_over),
-            blocks.filter(given, ~begun),
-            blocks.filter(ready, ~given),
-            blocks.filter(begun, is_over).select(pl.col("until_ns").max()),
-        ]
-    )
-    free_ns = None if len(running) else ended.item()
+    running = tuple(blocks.filter(begun, ~is_over).to_dicts())
+    free_ns = blocks.filter(begun, is_over).select(pl.col("until_ns").max()).item()
     return CoreMoment(
         ts_ns,
-        tuple(running.to_dicts()),
-        tuple(waiting.to_dicts()),
-        tuple(later.to_dicts()),
+        running,
+        tuple(blocks.filter(given, ~begun).to_dicts()),
+        tuple(blocks.filter(ready, ~given).to_dicts()),
         _decided(trace, rank, core, ts_ns),
-        free_ns,
+        None if running else free_ns,
     )
 
 

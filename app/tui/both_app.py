@@ -209,7 +209,7 @@ class BothApp(StepscopeApp):
             if isinstance(page, DeltaPage):
                 page.standing = standing
         for pane in self.query(BothDetails):
-            pane.standing = standing
+            pane.compare(standing)
         for minimap in self.query(BothMinimap):
             minimap.diverged = diverged
         for axis in self.query(BothAxis):

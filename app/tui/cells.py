@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import compress, islice, pairwise
-from operator import is_not
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from stepscope.app.tui.cell_strip import CellStrip, runs_of
 from stepscope.app.widths import graphemes, width_of
 
 
@@ -75,13 +74,11 @@ class Line:
         return self._styles[x]
 
     def strip(self) -> Strip:
-        """The line as Textual wants it, runs of equal style merged."""
+        """The line as Textual wants it."""
         styles, text = self._styles, "".join(self._glyphs)
-        changes = compress(range(1, self.width), map(is_not, styles, islice(styles, 1, None)))
-        runs = pairwise((0, *changes, self.width))
         if len(text) == self.width and (text.isascii() or cell_len(text) == self.width):
-            return Strip([Segment(text[a:b], styles[a]) for a, b in runs if a < b], self.width)
-        return Strip([Segment(self._text(a, b), styles[a]) for a, b in runs if a < b], self.width)
+            return CellStrip(text, styles)
+        return Strip([Segment(self._text(a, b), styles[a]) for a, b in runs_of(styles)], self.width)
 
     def _text(self, start: int, end: int) -> str:
         text = "".join(self._glyphs[start:end])

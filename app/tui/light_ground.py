@@ -9,28 +9,22 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rich.color import Color as Ink
-from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color
-from textual.filter import LineFilter
 
 from stepscope.app import light
+from stepscope.app.tui.cell_strip import StyleFilter
 from stepscope.app.tui.ink import BACKGROUND, TEXT, mixed, parts_of
 
 WRITTEN = (BACKGROUND, TEXT)
 """What text on the colour of a span is written in, on a dark ground."""
 
 
-class LightGround(LineFilter):
+class LightGround(StyleFilter):
     """Draws all lines in the colours of a light ground."""
 
-    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Give the same text in other colours."""
-        del background
-        return [
-            Segment(text, in_light(style) if style is not None else None, control)
-            for text, style, control in segments
-        ]
+    def style(self, style: Style) -> Style:
+        """A style with the colours of a light ground."""
+        return in_light(style)
 
 
 @lru_cache(maxsize=4096)

@@ -7,13 +7,13 @@ size is measured in a process of its own, whose peak memory is told too.
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import time
 from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.trace import Trace
+from tests.bench import peak_gb
 from tests.bench.long_runs import laid_end_to_end
 
 COPIES = (30, 300)
@@ -37,6 +37,6 @@ def _measured(copies: int) -> dict[str, Any]:
         "requests": len(blamed.requests),
         "batch rows": num_rows,
         "s": took_s,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "peak_gb": peak_gb(),
         "adds up": spent == blamed.total_ns,
     }

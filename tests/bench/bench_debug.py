@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -26,6 +25,7 @@ import polars as pl
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.bench import peak_gb
 
 NUM_STEPS, NUM_PLACES = 1_000_000, 15
 STEP_NS, ROWS_A_STEP = 1_000_000, 11
@@ -122,7 +122,7 @@ def told(path: str) -> None:
     debugger = Debugger(Trace.open(Path(path), cached=True))
     figures: dict[str, float] = {"open_s": time.perf_counter() - began}
     figures["open_cpu_s"] = time.process_time() - began_cpu
-    figures["open_gb"] = _peak_gb()
+    figures["open_gb"] = peak_gb()
     steps = random.Random(1).choices(debugger.moments.steps, k=NUM_PLACES)
 
     def at_each(call: Callable[[], object]) -> float:
@@ -146,12 +146,8 @@ def told(path: str) -> None:
     figures["watch_ms"] = _ms(debugger.find, "block 5")
     figures["rc_ms"] = at_each(debugger.reverse)
     figures["state_ms"] = at_each(lambda: run(debugger, "state"))
-    figures["peak_gb"] = _peak_gb()
+    figures["peak_gb"] = peak_gb()
     print(json.dumps({name: round(figure, 3) for name, figure in figures.items()}))
-
-
-def _peak_gb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _ms(call: Callable[..., object], *arguments: object) -> float:

@@ -9,7 +9,6 @@ workload and all. Memory that a run needs beyond that must not grow with the num
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from stepscope.engine.runs.scenario import recorder_for
 from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import Workload
+from tests.bench import peak_gb
 
 MOONCAKE = Path(__file__).parents[3] / "shared/data/requests/mooncake_conversation_trace.jsonl"
 ALL = 12_031
@@ -60,7 +60,7 @@ def _run(kind: str, num_requests: int) -> dict[str, Any]:
     totals = Totals()
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "run.trace"
-        loaded_mb = _peak_mb()
+        loaded_mb = 1e3 * peak_gb()
         began = time.perf_counter()
         with recorder_for(trace, "bench", "plain", {}, None) as recorder:
             engine = Engine(
@@ -70,7 +70,7 @@ def _run(kind: str, num_requests: int) -> dict[str, Any]:
             engine.run()
             took_s = time.perf_counter() - began
         closed_s = time.perf_counter() - began
-        peak_mb = _peak_mb()
+        peak_mb = 1e3 * peak_gb()
         files = [file for file in trace.rglob("*") if file.is_file()]
         num_rows = _num_rows(trace)
         return {
@@ -98,10 +98,6 @@ def _made_up(num_requests: int) -> Iterator[Request]:
     """Short requests, a thousand a second."""
     for i in range(num_requests):
         yield Request(f"req-{i}", i * 1_000_000, 20 + i % 13, 2 + i % 3)
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ rules, `cpu_s` that of all its threads, and `peak_gb` the memory of the process.
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import tempfile
 import time
 from itertools import product
@@ -18,6 +17,7 @@ from typing import Any
 from stepscope.analyzers.check.run import check
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.bench import peak_gb
 from tests.bench.long_runs import num_rows, of_rows, recorded
 
 RUNS = (
@@ -65,7 +65,7 @@ def _measured(path: Path) -> dict[str, Any]:
         "rows": num_rows(trace),
         "s": took_s,
         "cpu_s": cpu_s,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+        "peak_gb": peak_gb(),
         "rules": len(result.counts),
         "findings": len(result.findings),
         "slowest": " ".join(f"{code} {each_s[code]:.1f}" for code in slowest),

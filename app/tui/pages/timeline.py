@@ -34,6 +34,18 @@ from stepscope.ingest.trace import Trace
 WIDE = 110
 
 
+class Beside(Horizontal):
+    """Widgets side by side that cover it; it has no lines of its own to put together."""
+
+    BLANK = True
+
+
+class Below(Vertical):
+    """Widgets one below the other that cover it; it has no lines of its own to put together."""
+
+    BLANK = True
+
+
 class Drawer(Bar):
     """The line over the findings; where details and findings share a place, it says which shows."""
 
@@ -109,8 +121,8 @@ class TimelinePage(Page):
 
     def compose(self) -> ComposeResult:
         """Lay out the widgets."""
-        with Horizontal(id="upper"):
-            with Vertical(id="plot"):
+        with Beside(id="upper"):
+            with Below(id="plot"):
                 yield self.MINIMAP(id="minimap")
                 yield self.AXIS(id="axis")
                 yield Lanes(id="lanes")
@@ -198,6 +210,7 @@ class TimelinePage(Page):
 
     @on(Details.Outlined)
     def _outline(self, event: Details.Outlined) -> None:
+        event.stop()
         self.query_one(Lanes).outline(event.outlines)
 
     # ── mouse ────────────────────────────────────────────────────────────────────────────────

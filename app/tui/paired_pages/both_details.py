@@ -20,6 +20,11 @@ class BothDetails(Details):
 
     standing: Standing | None = None
 
+    def compare(self, standing: Standing) -> None:
+        """Say from now on how what is selected stands in these two traces."""
+        self.standing = standing
+        self.forget()
+
     def blocks_of(self, selection: Selection, timeline: Timeline, trace: Trace) -> list[Block]:
         """What is said of a selection."""
         del trace

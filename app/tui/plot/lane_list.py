@@ -14,7 +14,8 @@ from stepscope.app.timeline import Viewport
 from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.viewport import WHEEL
-from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
+from stepscope.app.tui.ink import BACKGROUND, TEXT, ink, on
+from stepscope.app.tui.plot.kept_strips import KeptStrips
 from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, name_width
 from stepscope.app.tui.plot.span_bars import Plot
 from stepscope.app.tui.widgets.scrolling import Scrolling
@@ -64,7 +65,7 @@ class Lanes(Scrolling):
         super().__init__(id=id)
         self.state: Navigator | None = None
         self._painting: Painting | None = None
-        self._painter: LanePainter | None = None
+        self._kept = KeptStrips()
         self._drag: tuple[events.MouseDown, Viewport] | None = None
         self._moved = False
         self._widest = 0
@@ -118,9 +119,17 @@ class Lanes(Scrolling):
     # ── painting ─────────────────────────────────────────────────────────────────────────────
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows, with one query for all lanes on the screen."""
-        self._painter = None if self.state is None else self._painter_of(self.state)
-        return super().render_lines(crop)
+        """Paint rows, with one query for all lanes on the screen.
+
+        They are whole lines in colours of their own, which nothing of a style sheet is laid over.
+        """
+        if self.state is not None:
+            self._kept.begin(self._painter_of(self.state))
+        width, ground = self.outer_size.width, on(BACKGROUND)
+        strips = [self.render_line(y).extend_cell_length(width, ground) for y in crop.line_range]
+        for each in self.get_line_filters():
+            strips = [strip.apply_filter(each, self.background_colors[1]) for strip in strips]
+        return [strip.crop(crop.x, crop.right) for strip in strips]
 
     def _painter_of(self, state: Navigator) -> LanePainter:
         shown = Shown(
@@ -133,9 +142,8 @@ class Lanes(Scrolling):
 
     def render_line(self, y: int) -> Strip:
         """Paint a row."""
-        if self._painter is None:
-            return Strip.blank(self.room, ink(TEXT, BACKGROUND))
-        return self._painter.strip(self._painter.painting.shown.top + y)
+        strip = self._kept.strip(self.scroll_offset.y + y)
+        return Strip.blank(self.room, ink(TEXT, BACKGROUND)) if strip is None else strip
 
     # ── mouse ────────────────────────────────────────────────────────────────────────────────
 

@@ -106,6 +106,26 @@ class LanePainter:
         """Where the spans are drawn; the names of the lanes stand left of it."""
         return self.painting.shown.plot
 
+    @property
+    def shared(self) -> tuple[object, ...]:
+        """All that any line depends on; a picture is made anew for other rows or another view."""
+        state = self.state
+        return (
+            id(self.painting), tuple(self.outlines), state.cursor_ns, state.span is None,
+            state.mark, state.marked_lanes, tuple(state.pins), tuple(state.collapsed),
+        )  # fmt: skip
+
+    def own(self, index: int) -> tuple[object, ...]:
+        """All that a line depends on beside that: what is selected in it."""
+        row = self.state.rows[index] if index < len(self.state.rows) else None
+        lanes = () if row is None else [lane.id for lane in row.lanes]
+        is_selected, span = self.state.lane in lanes, self.state.span
+        return (
+            is_selected,
+            span if span and span.lane in lanes else None,
+            self.state.selection.finding if is_selected else None,
+        )
+
     def strip(self, index: int) -> Strip:
         """A row by its number; an empty line after the last."""
         line = Line(self.plot.right, ink(TEXT, BACKGROUND))

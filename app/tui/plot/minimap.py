@@ -139,9 +139,8 @@ class Minimap(Widget):
 
     def _cell_of(self, ts_ns: int, state: Navigator) -> int:
         first, last = state.timeline.bounds
-        share = (ts_ns - first) / max(last - first, 1)
-        cell = int(min(max(share, 0.0), 1.0) * self.plot_width)
-        return self.gutter_width + min(cell, self.plot_width - 1)
+        share, width = (ts_ns - first) / max(last - first, 1), self.plot_width
+        return self.gutter_width + min(int(min(max(share, 0.0), 1.0) * width), width - 1)
 
     def _finding_at(self, x: int) -> int | None:
         state = self.state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -35,7 +35,7 @@ MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
-LINES = tuple(STATES[kind] for kind in (WAITING, PREEMPTED, IDLE, HELD, FRONT_END))
+LINES = frozenset({WAITING, PREEMPTED, IDLE, HELD, FRONT_END})
 MARKED = frozenset(kind for kind, state in enumerate(STATES) if state.cue == "mark")
 """States that are shown by a sign where they begin, and go on as a thin line."""
 GOES_ON = "┄"
@@ -77,11 +77,14 @@ class Plot:
         return min(max(x, self.left), self.right)
 
 
+@cache
 def fill_of(state: State) -> str:
     """The glyph that fills a bar of a state."""
-    return state.glyph if state in LINES else FILLS.get(state.cue, state.glyph)
+    is_line = any(state == STATES[kind] for kind in LINES)
+    return state.glyph if is_line else FILLS.get(state.cue, state.glyph)
 
 
+@cache
 def body_of(state: State, surface: str) -> str:
     """The colour of a bar as a whole: its edges and the ground of its label."""
     share = COVERS.get(fill_of(state), 1.0)
@@ -123,7 +126,7 @@ def _runs(values: Ints) -> Iterator[tuple[int, int]]:
 @lru_cache(maxsize=1024)
 def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
     state = STATES[kind]
-    if state in LINES or kind in MARKED:
+    if kind in LINES or kind in MARKED:
         return GOES_ON if kind in MARKED else state.glyph, ink(state.colour, surface)
     if height == len(RISING) - 1:
         return fill_of(state), ink(state.colour, _ground(state, surface))
@@ -143,7 +146,7 @@ def paint_spans(
             if _is_moment(span, spans[max(0, place - 1) : place + 2]):
                 _paint_moment(line, plot, span, surface)
             continue
-        if STATES[span.state] in LINES:
+        if span.state in LINES:
             _paint_line(line, start // 8, end // 8, STATES[span.state], surface)
         else:
             if STATES[span.state].cue == "ticks":
@@ -172,7 +175,7 @@ def _paint_moment(line: Line, plot: Plot, span: SpanView, surface: str) -> None:
     if state.cue == "mark":
         line.put(x, state.glyph, ink(state.colour, surface))
     else:
-        line.put(x, MOMENT, ink(MUTED if state in LINES else state.colour, surface))
+        line.put(x, MOMENT, ink(MUTED if span.state in LINES else state.colour, surface))
 
 
 def outline(line: Line, plot: Plot, start_ns: int, end_ns: int, style: Style) -> None:

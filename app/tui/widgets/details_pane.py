@@ -38,10 +38,18 @@ class Details(Prose):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._latest: Latest[Query] = Latest(self._describe)
+        self._asked: Query | None = None
 
     def look_up(self, selection: Selection, timeline: Timeline, trace: Trace) -> None:
-        """Describe a selection; of several in a row, the last one."""
-        self._latest.ask((selection, timeline, trace))
+        """Describe a selection, unless it is what was asked last; of several in a row, the last."""
+        query = selection, timeline, trace
+        if query != self._asked:
+            self._asked = query
+            self._latest.ask(query)
+
+    def forget(self) -> None:
+        """Describe even the same selection again: what is said of it has changed."""
+        self._asked = None
 
     @work(thread=True)
     def _describe(self, query: Query) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from stepscope.ingest.manifest import Manifest, write_manifest
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.storage.store import parquet_name, write_parquet
 from stepscope.ingest.trace import Trace
+from tests.bench import peak_gb
 
 NUM_GROUPS, NUM_LANES, WIDTH, NUM_PLACES = 22, 64, 1600, 15
 SPANS, MANY = (1_000_000, 10_000_000), 100_000_000
@@ -72,14 +72,14 @@ def measure(*, long: bool = False) -> list[dict[str, Any]]:
 def measure_one(path: str) -> dict[str, Any]:
     """What a process that opens a trace needs until its lanes are there, and at each zoom then."""
     trace = Trace.open(path)
-    before, began, cpu_began = _peak_gb(), time.perf_counter(), time.process_time()
+    before, began, cpu_began = peak_gb(), time.perf_counter(), time.process_time()
     timeline = Timeline.of(trace)
     took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-    peak_gb = _peak_gb() - before
+    rise_gb = peak_gb() - before
     num_bytes = sum(each.index.columns.num_bytes for each in timeline._layout.sections)
     zooms = {f"1/{zoom}_ms": query_ms(timeline, zoom) for zoom in ZOOMS}
     return {
-        "s": took_s, "cpu_s": cpu_s, "gb": peak_gb, "index_gb": num_bytes / 1e9, **zooms,
+        "s": took_s, "cpu_s": cpu_s, "gb": rise_gb, "index_gb": num_bytes / 1e9, **zooms,
         "minimap_ms": _ms(lambda: timeline.load(WIDTH)),
     }  # fmt: skip
 
@@ -112,10 +112,6 @@ def blocks_of(core: int, count: int, first: int, random: np.random.Generator) ->
         rank=pl.lit(0, pl.Int32), block=pl.lit(0, pl.Int32), core=pl.lit(core, pl.Int32),
         group=pl.lit(core // 3, pl.Int32), core_kind=pl.lit(("AIC", "AIV0", "AIV1")[core % 3]),
     )  # fmt: skip
-
-
-def _peak_gb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def query_ms(timeline: Timeline, zoom: int) -> float:

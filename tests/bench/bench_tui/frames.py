@@ -2,8 +2,10 @@
 
 A key is written to a real terminal as often as a keyboard repeats it, sixty times a second, and a
 frame is counted with the sequence by which Textual ends one, whole, for a terminal that has
-synchronised output. The trace is that of `bench_timeline`, its index in the cache. `key to frame`
-is from a single key, with the screen at rest before, to the end of the frame that follows.
+synchronised output, and only where lanes were drawn in it: what is said beside them, of the same
+key, may come in a frame of its own. The trace is that of `bench_timeline`, its index in the cache.
+`key to frame` is from a single key, with the screen at rest before, to the end of the frame that
+follows.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ HELD_S, KEYS_A_SECOND, REST_S, QUIET_S = 4.0, 60, 300.0, 2.0
 NUM_KEYS = 15
 FRAME, ASKS, HAS = b"\x1b[?2026l", b"\x1b[?2026$p", b"\x1b[?2026;2$y"
 """What ends a frame, asks whether it may, and answers that."""
+LANES = tuple(b"\x1b[%d;1H" % row for row in range(12, 40))
+"""Where the lines of lanes begin: one of them is in each frame that draws lanes."""
 HELD = {"pan": ("d", "a"), "zoom": ("w", "s"), "lane": ("j", "k")}
 """A key that is held, and the one that leads back."""
 ZOOMED = 6
@@ -62,16 +66,17 @@ class Screen:
         os.write(self._terminal, keys.encode())
 
     def frames(self, seconds: float) -> list[float]:
-        """Read what comes for a while; when each frame ended."""
+        """Read what comes for a while; when each frame with lanes in it ended."""
         found, until = [], time.perf_counter() + seconds
         while (left := until - time.perf_counter()) > 0:
             if select.select([self._terminal], [], [], left)[0]:
-                came = self._last + os.read(self._terminal, 1 << 16)
-                if ASKS in came:
+                self._last += os.read(self._terminal, 1 << 16)
+                if ASKS in self._last:
                     os.write(self._terminal, HAS)
-                found += [time.perf_counter()] * came.count(FRAME)
-                self._last = b"" if came.endswith((FRAME, ASKS)) else came[-len(ASKS) + 1 :]
-                self._last = self._last if FRAME not in self._last else b""
+                    self._last = self._last.replace(ASKS, b"")
+                *frames, self._last = self._last.split(FRAME)
+                drawn = sum(any(line in frame for line in LANES) for frame in frames)
+                found += [time.perf_counter()] * drawn
         return found
 
     def rest(self) -> None:
