@@ -30,7 +30,9 @@ from stepscope.app.tui.ink import (
 )
 from stepscope.app.tui.plot.span_bars import (
     MOMENT,
+    Looks,
     Plot,
+    looks_of,
     outline,
     paint_counter,
     paint_density,
@@ -81,6 +83,7 @@ class Painting:
 
     shown: Shown
     picture: Picture
+    looks: Looks
     places: dict[int, int]
 
     @classmethod
@@ -90,7 +93,8 @@ class Painting:
         lanes = list(dict.fromkeys(lane.id for row in rows for lane in row.lanes))
         view, width = shown.plot.viewport, shown.plot.width
         picture = shown.timeline.query(view.t0, view.t1, width, lanes, shown.hidden)
-        return cls(shown, picture, {lane: place for place, lane in enumerate(lanes)})
+        looks = looks_of(picture.state, picture.density)
+        return cls(shown, picture, looks, {lane: place for place, lane in enumerate(lanes)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,7 @@ class LanePainter:
         if lane.kind == "counter":
             paint_counter(line, self.plot, picture.density[at], picture.count[at] > 0, surface)
             return
-        paint_density(line, self.plot, picture.state[at], picture.density[at], surface)
+        paint_density(line, self.plot, self.painting.looks[at], surface)
         paint_spans(line, self.plot, picture.spans[at] or (), self.state.hidden, surface)
 
     def _paint_strip(self, line: Line, row: Row, surface: str) -> None:
@@ -227,8 +231,7 @@ class LanePainter:
         places = [self.painting.places[lane.id] for lane in row.lanes]
         density = self.painting.picture.density[places]
         busiest, cells = density.argmax(axis=0), range(density.shape[1])
-        state = self.painting.picture.state[places][busiest, cells]
-        paint_density(line, self.plot, state, density[busiest, cells], surface)
+        paint_density(line, self.plot, self.painting.looks[places][busiest, cells], surface)
 
     def _paint_outlines(self, line: Line, row: Row, surface: str) -> None:
         """Mark where arrows come from and lead to, and underline the path and what was picked."""

@@ -23,14 +23,17 @@ from stepscope.app.palette import (
 )
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import MUTED, blend, ink, readable_on
+from stepscope.app.tui.ink import MUTED, TEXT, blend, ink, readable_on
 from stepscope.app.widths import fit, width_of
 
 Bytes = npt.NDArray[np.uint8]
+Looks = npt.NDArray[np.uint16]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 RISING = " ▁▂▃▄▅▆▇█"
 GROWING = " ▏▎▍▌▋▊▉"
+LOOKS = 16
+"""More than there are heights."""
 MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
@@ -91,21 +94,21 @@ def body_of(state: State, surface: str) -> str:
     return blend(state.colour, surface, share + (1 - share) * TINT)
 
 
-def paint_density(line: Line, plot: Plot, states: Bytes, density: Bytes, surface: str) -> None:
+def looks_of(states: Bytes, density: Bytes) -> Looks:
+    """How cells look, each as one number of what fills it most and how high: `LOOKS` a state."""
+    heights = np.maximum((density.astype(np.uint16) * 8 + 254) // 255, 1)
+    return np.where(states > 0, states * np.uint16(LOOKS) + heights, np.uint16(0))
+
+
+def paint_density(line: Line, plot: Plot, looks: Looks, surface: str) -> None:
     """Draw what fills each cell most: filled like a bar, or as high as the cell is busy."""
-    heights = np.maximum((density.astype(np.int64) * 8 + 254) // 255, 1)
-    looks = np.where(states > 0, states.astype(np.int64) * 16 + heights, 0)
-    ground = line.style(plot.left)
-    cells = {
-        look: _density_cell(*divmod(look, 16), surface) if look else (" ", ground)
-        for look in np.unique(looks).tolist()
-    }
-    shown = [cells[look] for look in looks.tolist()]
-    line.lay(plot.left, [glyph for glyph, _ in shown], [style for _, style in shown])
-    for kind in {look // 16 for look in cells} & MARKED:
+    glyphs, styles = _density_cells(surface)
+    shown = looks.tolist()
+    line.lay(plot.left, [glyphs[look] for look in shown], [styles[look] for look in shown])
+    for kind in {look // LOOKS for look in set(shown)} & MARKED:
         # Its sign is where it begins, as that of a span that is drawn alone.
-        starts = np.flatnonzero(np.diff((states == kind).astype(np.int8), prepend=0) > 0)
-        for start in starts.tolist():
+        is_kind = (looks // LOOKS == kind).astype(np.int8)
+        for start in np.flatnonzero(np.diff(is_kind, prepend=0) > 0).tolist():
             line.put(plot.left + start, STATES[kind].glyph, ink(STATES[kind].colour, surface))
 
 
@@ -123,7 +126,18 @@ def _runs(values: Ints) -> Iterator[tuple[int, int]]:
     return pairwise(edges)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
+def _density_cells(surface: str) -> tuple[list[str], list[Style]]:
+    """The glyph and the style of every look; of nothing, the surface."""
+    nothing = " ", ink(TEXT, surface)
+    looks = (divmod(look, LOOKS) for look in range(LOOKS * len(STATES)))
+    cells = [
+        _density_cell(kind, height, surface) if kind and 0 < height < len(RISING) else nothing
+        for kind, height in looks
+    ]
+    return [glyph for glyph, _ in cells], [style for _, style in cells]
+
+
 def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
     state = STATES[kind]
     if kind in LINES or kind in MARKED:

@@ -20,7 +20,14 @@ from stepscope.app.palette import (
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, TEXT, ink
-from stepscope.app.tui.plot.span_bars import Plot, fill_of, outline, paint_density, paint_spans
+from stepscope.app.tui.plot.span_bars import (
+    Plot,
+    fill_of,
+    looks_of,
+    outline,
+    paint_density,
+    paint_spans,
+)
 
 PLOT = Plot(0, 40, Viewport(0, 4_000))
 REF = ("core_spans", 0)
@@ -84,7 +91,7 @@ def test_density_is_as_high_as_the_cell_is_busy() -> None:
     line = Line(4, ink(TEXT, BACKGROUND))
     states = np.array([AIC, AIC, 0, AIV], np.uint8)
     density = np.array([1, 128, 0, 255], np.uint8)
-    paint_density(line, Plot(0, 4, Viewport(0, 400)), states, density, BACKGROUND)
+    paint_density(line, Plot(0, 4, Viewport(0, 400)), looks_of(states, density), BACKGROUND)
     assert line.strip().text == "▁▅ ░"
 
 
@@ -140,6 +147,6 @@ def test_of_many_spans_a_preemption_has_its_mark_where_it_begins_as_well() -> No
     line = Line(8, ink(TEXT, BACKGROUND))
     states = np.array([PREFILL, PREEMPTED, PREEMPTED, PREEMPTED, 0, PREEMPTED, 0, 0], np.uint8)
     busy = np.array([255, 255, 255, 90, 0, 9, 0, 0], np.uint8)
-    paint_density(line, Plot(0, 8, Viewport(0, 800)), states, busy, BACKGROUND)
+    paint_density(line, Plot(0, 8, Viewport(0, 800)), looks_of(states, busy), BACKGROUND)
 
     assert line.strip().text == "█▼┄┄ ▼  "
