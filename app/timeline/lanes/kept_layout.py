@@ -6,7 +6,7 @@ See docs/decisions/0132-spans-in-few-bytes.md.
 from __future__ import annotations
 
 import json
-from dataclasses import astuple
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +47,20 @@ def write_layout(folder: Path, trace: Trace) -> None:
     layout = lay_out(trace, piles)
     told = {
         "bounds": layout.bounds,
-        "top": [astuple(each) for each in layout.top],
+        "top": [*map(_values, layout.top)],
         "share_of": layout.share_of,
         "called": [*layout.called.items()],
-        "lanes": [astuple(each) for each in layout.lanes],
-        "names": [astuple(each) for each in layout.names],
+        "lanes": [*map(_values, layout.lanes)],
+        "names": [*map(_values, layout.names)],
         "sections": [(each.name, each.first_lane, len(each.index)) for each in layout.sections],
         "types": piles.types,
     }
     (folder / _LAYOUT).write_text(json.dumps(told))
+
+
+def _values(of: Any) -> list[Any]:
+    """What a dataclass is made of, as it is: `astuple` copies what lies in it."""
+    return [getattr(of, field.name) for field in fields(of)]
 
 
 def mapped_layout(folder: Path) -> Layout:
