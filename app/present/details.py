@@ -35,6 +35,7 @@ from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import Lane, SpanView, Sum, Timeline
 from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.section_states import state_of
 from stepscope.app.units import count, duration, quantity
 from stepscope.ingest.trace import Trace
 
@@ -91,7 +92,7 @@ def span_blocks(
     span: SpanView, timeline: Timeline, trace: Trace, *, with_path: bool = False
 ) -> Iterator[Block]:
     """A span: what, where, when, what led to it, and the whole row that it stands for."""
-    state = timeline.called(span.state)
+    state = state_of(span, timeline)
     if span.ref[0] == "spans":
         state = timeline.row(span.ref).get("category") or "span"
     yield Title(span.label or state)

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
+from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
+from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.span_index import Section, SpanIndex
@@ -113,13 +114,17 @@ def _has_tokens(trace: Trace) -> bool:
 
 
 def _tokens(trace: Trace, edges: Ints) -> LoadOverTime:
-    """Tokens a second by what they were computed for, against the most that any pixel has."""
+    """Tokens a second by what they were computed for, against the most that any pixel has.
+
+    A step of which nobody knows how long it took has no tokens a second: the last of a log.
+    """
     columns = ["num_prefill_tokens", "num_decode_tokens"]
     states = [palette.PREFILL, palette.DECODE]
     start = clipped(pl.col("ts_ns"))
-    ended = end_of(pl.col("ts_ns"), pl.col("dur_ns").fill_null(0), 0)
+    ended = end_of(pl.col("ts_ns"), pl.col("lasts_ns"), 0)
     steps = (
-        with_recomputed(placeable(trace, "steps"), trace)
+        with_recomputed(known_steps(trace), trace)
+        .drop_nulls("lasts_ns")
         .select(*columns, "recompute_tokens", start=start, end=ended)
         .collect()
     )

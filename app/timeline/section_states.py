@@ -21,15 +21,17 @@ from stepscope.app.palette import (
     WAITING,
     State,
 )
+from stepscope.app.timeline.area.span_names import OF_REQUESTS
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.model import Timeline
+from stepscope.app.timeline.picture import SpanView
 
 ORDER = (
     FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE, UNKNOWN,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
 NAMES = {
-    "requests": {FRONT_END: "front end", IDLE: "in no batch"},
+    "requests": OF_REQUESTS,
     "core groups": {state: f"{name}: {CORES[name]}" for state, name in
                     ((AIC, "AIC"), (AIV, "AIV"), (MIX, "MIX"))},
 }  # fmt: skip
@@ -47,3 +49,12 @@ def states_in(
         for kind in ORDER
         if kind in kinds and kind not in hidden
     ]
+
+
+def state_of(span: SpanView, timeline: Timeline) -> str:
+    """What a span is in, in the words of its section."""
+    section = timeline.lanes[span.lane].section
+    own = OF_REQUESTS.get(span.state) if section == "requests" else None
+    if own is None and span.state == UNKNOWN and section not in SAYS:
+        return "unknown"
+    return own or timeline.called(span.state)

@@ -124,18 +124,27 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
         figure.update_xaxes(range=[-0.5, LEAST_ROOM - 0.5])
     _name_axis(figure)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
-    layers_near = (of.prefill_tokens, of.decode_tokens, of.recompute_tokens)
-    tokens = sum((np.nan_to_num(each[near]) for each in layers_near), np.zeros(len(step)))
-    _keep_low(figure, tokens, of.budget[near])
+    _keep_low(figure, [each[near] for each in _layers(of)], of.budget[near])
     return figure
 
 
-def _keep_low(figure: go.Figure, tokens: Floats, budget: Floats) -> None:
-    """Say how high the budget is, where drawing it would press the bars flat."""
+def _layers(of: Composition) -> tuple[Floats, ...]:
+    """What lies on each other in a chart of tokens."""
+    return of.prefill_tokens, of.decode_tokens, of.recompute_tokens
+
+
+def _keep_low(
+    figure: go.Figure, layers: Sequence[Floats], budget: Floats, row: int | None = None
+) -> None:
+    """Say how high the budget is, where drawing it would press the tokens flat.
+
+    `row` is that of the chart, where a figure has several; the first is that of tokens.
+    """
+    tokens = np.sum([np.nan_to_num(each) for each in layers], axis=0)
     most, limit = tokens.max(initial=0), np.nanmax(budget, initial=0)
     if limit <= FLAT * most or not most:
         return
-    figure.update_yaxes(range=[0, 1.25 * most])
+    figure.update_yaxes(range=[0, 1.25 * most], row=row)
     place = {"xref": "paper", "yref": "paper", "x": 1, "y": 1, "xanchor": "right"}
     text = f"budget {limit:,.0f} ↑"
     figure.add_annotation(text=text, showarrow=False, yanchor="top", **place)
@@ -176,14 +185,16 @@ def overview(of: Composition, index: int | None) -> go.Figure:
             line = trace(step, places, _means(values, edges), name)
             figure.add_trace(_around(line) if is_each else line, row, 1)
         figure.add_annotation(_title(f"{title} · {_ends(of.step)}", row))
-    if known and known[0][0] == "tokens a step":
-        budget = _budget(step, _means(of.budget, edges))
-        figure.add_traces([_around(line) if is_each else line for line in budget], 1, 1)
     margin = {"l": 52, "r": 14, "t": 18, "b": 34}
     figure.update_layout(layout(margin=margin, hovermode="x", hoverdistance=ANY_DISTANCE))
     figure.update_xaxes(fixedrange=True, **_few(of.step))
     _name_axis(figure, len(known) or 1)
     figure.update_yaxes(rangemode="tozero", nticks=3, fixedrange=True)
+    if known and known[0][0] == "tokens a step":
+        budget = _means(of.budget, edges)
+        drawn = _budget(step, budget)
+        figure.add_traces([_around(line) if is_each else line for line in drawn], 1, 1)
+        _keep_low(figure, [_means(each, edges) for each in _layers(of)], budget, 1)
     if index is not None:
         figure.add_vline(of.step[index], line={"color": ACCENT, "width": 1})
     return figure

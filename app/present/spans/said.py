@@ -6,6 +6,7 @@ from stepscope.app.present.where import lane_name
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.area.selection import Selection
+from stepscope.app.timeline.section_states import state_of
 from stepscope.app.units import duration, moment
 
 LONGEST = 300
@@ -25,7 +26,7 @@ def said(timeline: Timeline, selection: Selection, lane: int | None) -> str:
     of = f"lane {lane_name(timeline.lanes[lane])}"
     if (span := selection.span) is None:
         return plain(of)[:LONGEST]
-    state = timeline.called(span.state)
+    state = state_of(span, timeline)
     lasts = duration(span.end_ns - span.start_ns)
     label = span.label if span.label == state else f"{span.label}, {state}"
     since = _at(span.start_ns - timeline.bounds[0])

@@ -2,7 +2,7 @@
 
 What each is in is what `ingest.derive.states` says. A batch row is a span from the beginning of its
 step to the end. Where a request neither waits nor is in a batch, the lane says so: a gap would look
-as if nothing were known of it.
+as if nothing were known of it. Where no batch was recorded, it runs, and nobody knows in which.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def request_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     )
     lasts = pl.col("start") < pl.col("end")
     waits = moved.filter(pl.col("state").is_not_null(), lasts | is_list_of_arrivals(trace))
-    spans = [computed, waits.select(SPAN), _in_no_batch(computed, moved)]
+    between = palette.IDLE if len(computed) else palette.UNKNOWN
+    spans = [computed, waits.select(SPAN), _let_in(computed, moved, between)]
     every = pl.concat(spans).join(lanes, on=KEY)
     return LaneSpans(names, [pl.concat(span_rows(_of(every, table), table) for table in TABLES)])
 
@@ -93,8 +94,8 @@ def _moved(trace: Trace, last_ns: int) -> pl.DataFrame:
     )
 
 
-def _in_no_batch(computed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
-    """The time between the first and the last of a request in which it is nowhere else.
+def _let_in(computed: pl.DataFrame, moved: pl.DataFrame, state: int) -> pl.DataFrame:
+    """The time between the first and the last of a request in which it is nowhere else: `state`.
 
     Each gap is told by what came before it: who was let in, or the batch that ended.
     """
@@ -109,7 +110,7 @@ def _in_no_batch(computed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
             *before,
             start=pl.col("end").cum_max().shift(1).over(KEY),
             end="start",
-            state=pl.lit(palette.IDLE, pl.UInt8),
+            state=pl.lit(state, pl.UInt8),
         )
         .filter(pl.col("start") < pl.col("end"), ~pl.col("is_over").fill_null(value=False))
         .select(SPAN)

@@ -110,6 +110,8 @@ def _step_of_batch(row: Row, state: int) -> str:
 def _lifecycle(row: Row, state: int) -> str:
     if state == palette.IDLE:
         return "in no batch"
+    if state == palette.UNKNOWN:
+        return "running"
     if state == palette.PREEMPTED:
         return "preempted"
     if state == palette.FRONT_END:

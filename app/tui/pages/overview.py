@@ -174,8 +174,8 @@ class OverviewPage(Page):
             ("#kv", (used,)),
         ):
             self.query_one(chart).display = any(np.isfinite(values).any() for values in layers)
-        # Of a trace that tells nothing of its batches there is nothing to draw.
-        self.query_one("#charts").display = any(
+        # Of a trace that tells nothing of its batches, or of one alone, there is nothing to draw.
+        self.query_one("#charts").display = len(composition) > 1 and any(
             np.isfinite(layer.values).any() for chart in self.query(Chart) for layer in chart.stack
         )
 

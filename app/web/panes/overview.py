@@ -34,7 +34,8 @@ def overview_pane(loaded: LoadedTrace, view: View) -> Component:
 def _composition(loaded: LoadedTrace, view: View) -> Iterator[Component]:
     of = loaded.composition
     told = (of.prefill_tokens, of.decode_tokens, of.running, of.waiting, of.kv_free)
-    if any(np.isfinite(values).any() for values in told):
+    # One step has no course over time; what it comes to is said below.
+    if len(of) > 1 and any(np.isfinite(values).any() for values in told):
         yield dcc.Graph(
             id="composition",
             figure=figures.overview(of, loaded.step_index(view.step)),

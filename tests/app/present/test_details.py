@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from stepscope.app.present.about import identity
-from stepscope.app.present.blocks import Block, Fact
+from stepscope.app.present.blocks import Block, Fact, Paragraph
 from stepscope.app.present.details import selection_blocks
 from stepscope.app.timeline import Composition, Timeline
 from stepscope.app.timeline.area.selection import Selection
@@ -79,3 +79,28 @@ def test_the_details_of_a_request_say_what_its_client_calls_it() -> None:
     told = selection_blocks(Selection(span=span), timeline, trace)
 
     assert Fact("client's id", ("chat-17",)) in told
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({}, "running on request r"),
+        ({"batch_rows": [{"step": 1, "ts_ns": 500, "row": 0, "request": "q", "phase": "decode",
+                          "num_tokens": 1}]}, "in no batch on request r"),
+    ],
+    ids=["no batch is recorded", "others were in batches"],
+)  # fmt: skip
+def test_a_request_that_was_let_in_is_said_to_be_in_no_batch_only_where_batches_are_known(
+    tables: dict[str, list[dict[str, object]]], said: str
+) -> None:
+    life = [
+        {"ts_ns": at, "request": "r", "event": event}
+        for at, event in ((0, "arrive"), (100, "admit"), (300, "finish"))
+    ]
+    trace = trace_of(lifecycle=life, **tables)
+    timeline = Timeline(trace)
+    (lane,) = (each.id for each in timeline.lanes if each.label == "r")
+
+    blocks = selection_blocks(Selection(span=timeline.at(lane, 200)), timeline, trace)
+
+    assert said in [block.text for block in blocks if isinstance(block, Paragraph)]

@@ -163,6 +163,17 @@ def test_load_without_core_groups_is_tokens_against_the_busiest_pixel() -> None:
     )
 
 
+def test_load_of_steps_that_do_not_say_how_long_they_took_reaches_to_the_next() -> None:
+    decode = {"kind": "decode", "num_decode_tokens": 40}
+    told = [{"step": step, "ts_ns": 100 * step, **decode} for step in range(4)]
+    trace = trace_of(steps=[*told, {"step": 4, "ts_ns": 400, **decode, "num_decode_tokens": 9}])
+
+    load = Timeline.of(trace).load(8)
+
+    assert (load.what, load.states) == ("tokens", (PREFILL, DECODE))
+    assert load.shares[1, :-1] == pytest.approx(np.ones(7), rel=0.01)
+
+
 def test_load_of_a_bare_profile_is_how_much_ran() -> None:
     trace = trace_of(
         spans=[{**SPAN, "category": "cpu_op", "ts_ns": 0, "dur_ns": 50}],

@@ -40,6 +40,20 @@ def test_a_budget_far_above_the_tokens_is_said_and_not_drawn_to_scale() -> None:
     assert figure.layout.yaxis.range[1] < 10
 
 
+def test_it_is_said_over_the_whole_run_as_well_and_scales_no_other_chart() -> None:
+    steps = [
+        {"step": at, "kind": "decode", "num_decode_tokens": 4, "token_budget": 8192,
+         "num_running": 40}
+        for at in range(3)
+    ]  # fmt: skip
+
+    figure = figures.overview(Composition.of(trace_of(steps=steps)), 0)
+
+    assert "budget 8,192 ↑" in [each.text for each in figure.layout.annotations]
+    assert figure.layout.yaxis.range[1] < 10
+    assert figure.layout.yaxis2.range is None
+
+
 def test_many_steps_are_shown_by_the_means_of_neighbours() -> None:
     num_steps = 10 * figures.POINTS
     steps = [{"step": at, "kind": "decode", "num_running": at % 10} for at in range(num_steps)]

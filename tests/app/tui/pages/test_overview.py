@@ -80,6 +80,12 @@ async def test_a_profile_is_summed_up_where_there_are_no_batches_to_draw() -> No
         assert "TOP KERNELS AND COPIES" in said
 
 
+async def test_one_step_has_no_chart_over_time() -> None:
+    alone = conflict_trace().steps.head(1).collect()
+    async with opened(Trace.from_tables({"steps": alone}, Manifest("test")), RESULT) as pilot:
+        assert not app_of(pilot).query_one("#charts").display
+
+
 async def test_a_run_is_summed_up_below_its_batches() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         assert app_of(pilot).query_one("#charts").display

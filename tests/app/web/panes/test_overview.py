@@ -32,6 +32,17 @@ def test_a_profile_shows_its_gpu_and_no_empty_chart_of_batches() -> None:
     assert "composition" not in shown
 
 
+def test_one_step_has_no_chart_over_time() -> None:
+    steps = [{"step": at, "kind": "decode", "num_decode_tokens": 4} for at in range(2)]
+
+    alone, both = (
+        str(overview_pane(loaded(trace_of(steps=some)), View())) for some in (steps[:1], steps)
+    )
+
+    assert "composition" not in alone
+    assert "composition" in both
+
+
 def test_a_run_shows_batches_above_and_charts_within_the_summary() -> None:
     trace = opened("sample_traces/fcfs-preemption-after.trace")
 
