@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -82,22 +83,22 @@ def test_the_details_of_a_request_say_what_its_client_calls_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "said"),
+    ("batch", "said"),
     [
-        ({}, "running on request r"),
-        ({"batch_rows": [{"step": 1, "ts_ns": 500, "row": 0, "request": "q", "phase": "decode",
-                          "num_tokens": 1}]}, "in no batch on request r"),
+        ([], "running on request r"),
+        ([{"step": 1, "ts_ns": 500, "row": 0, "request": "q"}], "in no batch on request r"),
     ],
     ids=["no batch is recorded", "others were in batches"],
-)  # fmt: skip
+)
 def test_a_request_that_was_let_in_is_said_to_be_in_no_batch_only_where_batches_are_known(
-    tables: dict[str, list[dict[str, object]]], said: str
+    batch: list[dict[str, Any]], said: str
 ) -> None:
     life = [
         {"ts_ns": at, "request": "r", "event": event}
         for at, event in ((0, "arrive"), (100, "admit"), (300, "finish"))
     ]
-    trace = trace_of(lifecycle=life, **tables)
+    whole = [{**row, "phase": "decode", "num_tokens": 1} for row in batch]
+    trace = trace_of(lifecycle=life, batch_rows=whole)
     timeline = Timeline(trace)
     (lane,) = (each.id for each in timeline.lanes if each.label == "r")
 
