@@ -137,13 +137,17 @@ class Changes:
         whole = Strip.render_ansi(after, self._colours)
         if before is NO_STYLE:
             return whole
-        if before.without_color != after.without_color or not after.color or not after.bgcolor:
+        is_alike = self._attributes(before) == self._attributes(after)
+        if not is_alike or not after.color or not after.bgcolor:
             return f"0;{whole}" if whole else "0"
         changed = Style(
             color=after.color if after.color != before.color else None,
             bgcolor=after.bgcolor if after.bgcolor != before.bgcolor else None,
         )
         return Strip.render_ansi(changed, self._colours)
+
+    def _attributes(self, style: Style) -> str:
+        return Strip.render_ansi(style.without_color, self._colours)
 
 
 @lru_cache(maxsize=len(COLOR_SYSTEMS))

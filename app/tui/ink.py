@@ -35,6 +35,12 @@ def ink(foreground: str, background: str | None = None, *, bold: bool = False) -
     )
 
 
+@lru_cache(maxsize=2048)
+def edge(foreground: str, background: str) -> Style:
+    """The style of a glyph that is part of a shape, and no text: it is said not to be bold."""
+    return Style(color=Color.parse(foreground), bgcolor=Color.parse(background), bold=False)
+
+
 @lru_cache(maxsize=256)
 def on(background: str) -> Style:
     """A background alone, to lay over what is there."""

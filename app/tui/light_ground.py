@@ -16,7 +16,7 @@ from stepscope.app.tui.cell_strip import StyleFilter
 from stepscope.app.tui.ink import BACKGROUND, TEXT, mixed, parts_of
 
 WRITTEN = (BACKGROUND, TEXT)
-"""What text on the colour of a span is written in, on a dark ground."""
+"""What text on the colour of a span is written in, on a dark ground; an `edge` is no text."""
 
 
 class LightGround(StyleFilter):
@@ -32,7 +32,8 @@ def in_light(style: Style) -> Style:
     """A style with the colours of a light ground; what is no colour of the palette stays."""
     ground = _light(style.bgcolor)
     is_on_span = style.bgcolor is not None and _hex(style.bgcolor) not in light.SURFACES.values()
-    if is_on_span and ground is not None and _hex(style.color) in WRITTEN:
+    is_text = style.bold is not False
+    if is_text and is_on_span and ground is not None and _hex(style.color) in WRITTEN:
         written: str | None = light.ink(ground)
     else:
         written = _light(style.color)

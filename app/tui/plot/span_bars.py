@@ -23,7 +23,7 @@ from stepscope.app.palette import (
 )
 from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui.cells import Line
-from stepscope.app.tui.ink import MUTED, TEXT, blend, ink, readable_on
+from stepscope.app.tui.ink import MUTED, TEXT, blend, edge, ink, readable_on
 from stepscope.app.widths import fit, width_of
 
 Bytes = npt.NDArray[np.uint8]
@@ -227,14 +227,14 @@ def _paint_bar(line: Line, bar: Bar, surface: str) -> None:
     first, rest = divmod(bar.start, 8)
     if rest:
         before = line.style(first).color if bar.touches else None
-        line.put(first, GROWING[rest], ink(before.name if before else surface, body))
+        line.put(first, GROWING[rest], edge(before.name if before else surface, body))
     full, last = first + bool(rest), bar.end // 8
     line.fill(full, last, fill_of(bar.state), ink(bar.state.colour, _ground(bar.state, surface)))
     if bar.end % 8:
         line.put(last, GROWING[bar.end % 8], ink(body, surface))
     has_edge = bar.touches and not rest and full < last and bar.state.cue != "ticks"
     if has_edge:
-        line.put(full, "▏", ink(surface, body))
+        line.put(full, "▏", edge(surface, body))
     _paint_label(line, full + has_edge, last, bar, body)
 
 

@@ -8,10 +8,13 @@ import pytest
 from rich.style import Style
 
 from stepscope.app import light, palette
+from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.tui import theme
 from stepscope.app.tui.app import StepscopeApp
+from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import blend, ink, readable_on
 from stepscope.app.tui.light_ground import in_light
+from stepscope.app.tui.plot.span_bars import Plot, paint_spans
 from tests.app.tui.stage import RESULT, WIDE, conflict_trace, press, settle
 
 PAGES = "123456"
@@ -50,6 +53,25 @@ def test_text_on_the_colour_of_a_state_can_be_read(state: palette.State) -> None
         text, ground = (each.get_truecolor().hex for each in (shown.color, shown.bgcolor))
         assert light.contrast(text, ground) >= 4.5
         assert shown.bold
+
+
+def test_where_a_bar_begins_within_a_cell_the_ground_shows_beside_it() -> None:
+    line = Line(12, ink(palette.TEXT, palette.BACKGROUND))
+    bars = [
+        SpanView(0, start, end, palette.MIX, "", ("core_spans", 0))
+        for start, end in ((150, 400), (400, 700))
+    ]
+    paint_spans(line, Plot(0, 12, Viewport(0, 1_200)), bars, (), palette.BACKGROUND)
+
+    before, between, after = (in_light(line.style(x)) for x in (1, 4, 7))
+
+    ground = light.colour(palette.BACKGROUND, is_light=True)
+    assert (line.glyph(1), line.glyph(4)) == ("▌", "▏")
+    for edge in (before, between):
+        assert edge.color is not None
+        assert edge.color.get_truecolor().hex.upper() == ground
+    assert after.bgcolor is not None
+    assert after.bgcolor.get_truecolor().hex.upper() == ground
 
 
 def test_a_mixture_is_that_of_its_parts_on_a_light_ground() -> None:

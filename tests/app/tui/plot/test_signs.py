@@ -58,10 +58,19 @@ def test_every_sign_that_is_drawn_on_a_lane_stands_in_its_legend(sample: str) ->
 
 
 def test_the_header_names_the_front_end_and_being_in_no_batch_where_a_request_is_in_them() -> None:
+    batch = {"step": 1, "ts_ns": 500, "row": 0, "request": "q", "phase": "decode", "num_tokens": 1}
+    timeline = Timeline.of(trace_of(lifecycle=LIFE, batch_rows=[batch]))
+
+    assert section_legend("requests", timeline) == [
+        "» front end", "┄ waiting", "D decode", "· in no batch", "◆ moment",
+    ]  # fmt: skip
+
+
+def test_the_header_names_running_where_no_batch_is_recorded() -> None:
     timeline = Timeline.of(trace_of(lifecycle=LIFE))
 
     assert section_legend("requests", timeline) == [
-        "» front end", "┄ waiting", "· in no batch", "◆ moment",
+        "» front end", "┄ waiting", "█ running", "◆ moment",
     ]  # fmt: skip
 
 
