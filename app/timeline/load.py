@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
-from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of
+from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.tracks import SAYS
@@ -123,7 +123,7 @@ def _tokens(trace: Trace, edges: Ints) -> LoadOverTime:
     start = clipped(pl.col("ts_ns"))
     ended = end_of(pl.col("ts_ns"), pl.col("lasts_ns"), 0)
     steps = (
-        with_recomputed(known_steps(trace), trace)
+        with_recomputed(_lasting_steps(trace), trace)
         .drop_nulls("lasts_ns")
         .select(*columns, "recompute_tokens", start=start, end=ended)
         .collect()
@@ -138,6 +138,14 @@ def _tokens(trace: Trace, edges: Ints) -> LoadOverTime:
         ]
     ) / np.diff(edges)
     return _scaled(LoadOverTime("tokens", tuple(states), shares.astype(np.float32)))
+
+
+def _lasting_steps(trace: Trace) -> pl.LazyFrame:
+    """Steps with `lasts_ns`; batches are looked at only where a step before the last needs it."""
+    steps = placeable(trace, "steps").with_columns(lasts_ns="dur_ns")
+    is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank", "pp_stage")
+    lacks = steps.select((pl.col("dur_ns").is_null() & ~is_last).any()).collect().item()
+    return known_steps(trace) if lacks else steps
 
 
 def _per_pixel(start: pl.Series, end: pl.Series, tokens: pl.Series, edges: Ints) -> Floats:

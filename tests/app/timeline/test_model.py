@@ -174,6 +174,18 @@ def test_load_of_steps_that_do_not_say_how_long_they_took_reaches_to_the_next() 
     assert load.shares[1, :-1] == pytest.approx(np.ones(7), rel=0.01)
 
 
+def test_load_looks_at_no_batches_where_only_the_last_step_does_not_say_how_long_it_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stepscope.app.timeline.load.known_steps", None)
+    decode = {"kind": "decode", "num_decode_tokens": 40}
+    told = [{"step": step, "ts_ns": 100 * step, "dur_ns": 50, **decode} for step in range(4)]
+
+    load = Timeline.of(trace_of(steps=[*told, {"step": 4, "ts_ns": 400, **decode}])).load(8)
+
+    assert load.shares[1].tolist() == pytest.approx([1, 0] * 4, abs=0.02)
+
+
 def test_load_of_a_bare_profile_is_how_much_ran() -> None:
     trace = trace_of(
         spans=[{**SPAN, "category": "cpu_op", "ts_ns": 0, "dur_ns": 50}],
