@@ -25,6 +25,13 @@ def numbered(texts: pl.Series) -> tuple[pl.Series, Tracks]:
     return known.categories, texts.cast(known).to_physical().to_numpy()
 
 
+def different(texts: pl.Series) -> list[str]:
+    """Give the different texts of a column; of an Enum its categories, of which no row is read."""
+    kind = texts.dtype
+    known = kind.categories if isinstance(kind, pl.Enum) else texts.drop_nulls().unique()
+    return known.to_list()
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """Each track has `length` of it, from the `first` of all times on.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from stepscope.ingest.derive.axis import NONE, Ints, Tracks, latest, numbered
+from stepscope.ingest.derive.axis import NONE, Ints, Tracks, different, latest, numbered
 
 GPU_ANNOTATION = "gpu_user_annotation"
 ON_DEVICE = (
@@ -33,8 +33,7 @@ def device_of(track: pl.Expr) -> pl.Expr:
 
 def on_device(categories: pl.Series) -> pl.Series:
     """Whether spans of these categories are kernels, copies and fills that a device executed."""
-    texts = categories.unique().drop_nulls().cast(pl.String).to_list()
-    found = [text for text in texts if text.lower() in ON_DEVICE]
+    found = [text for text in different(categories) if text.lower() in ON_DEVICE]
     return categories.is_in(found).fill_null(value=False)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from stepscope.analyzers.latency.kernel_kinds import kind_of
@@ -26,6 +27,7 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
+from stepscope.app.timeline.lanes.texts_by_number import TextsByNumber, numbers
 from stepscope.app.timeline.profile.colouring import by_category, names_that_took_most
 from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
@@ -42,6 +44,7 @@ SAYS: Mapping[str, str] = {
     PYTHON: "Python functions, by thread",
 }
 """The sections of tracks, and what is in each."""
+_SECTIONS = (*SAYS,)
 PYTHON_FUNCTION = "python_function"
 OF_THREADS = (
     "cpu_op", "user_annotation", "cpu_instant_event", "overhead", "nvtx", "operator",
@@ -72,40 +75,51 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
 
     Every span is on one lane.
     """
+    spans = _spans(trace, last_ns)
+    categories = TextsByNumber.of(spans["category"])
+    is_executed = categories.are({each for each in categories.texts if each.lower() in ON_DEVICE})
+    executed = spans.select("ref", "name", "dur_ns")[np.flatnonzero(is_executed)]
+    named = names_that_took_most(trace, executed.cast({"name": pl.String}))
+    # Names of tracks are compared once; from there on a track is a number, in the order of lanes.
+    tracks = ordered(_sections(spans, is_executed)).rename({"lane": "number"})
+    known = tracks.cast({"track": spans.schema["track"]})
+    number = spans.select(KEY).join(known, on=KEY, how="left", maintain_order="left")["number"]
+    section = tracks["section"].to_numpy()[number.to_numpy()]
+    section[categories.are({PYTHON_FUNCTION})] = _SECTIONS.index(PYTHON)
+    state = by_category(categories)
+    state[np.searchsorted(spans["ref"].to_numpy(), named.rows)] = named.states
+    ranks = spans["rank"].unique().to_list()
+    by_section = (
+        spans.select("ref", "start", "end", number)
+        .with_columns(state=pl.Series(state), section=pl.Series(section))
+        .partition_by("section", as_dict=True)
+    )
+    sections = {
+        name: _laid_out(by_section[at,], tracks, ranks, name)
+        for at, name in enumerate(_SECTIONS)
+        if (at,) in by_section
+    }
+    return Tracks(sections, named.top, named.share_of, _called(sorted(categories.texts), named.top))
+
+
+def _spans(trace: Trace, last_ns: int) -> pl.DataFrame:
+    """All spans that have a place, read once, their texts by number."""
     never_ended = pl.col("form") == "unfinished"
     dur_ns = pl.when(never_ended).then(pl.col("dur_ns")).otherwise(pl.col("dur_ns").fill_null(0))
-    spans = (
+    return (
         placeable(trace, "spans", "track")
         .select(
-            *KEY,
+            "rank",
             "ref",
+            "dur_ns",
+            pl.col("track").cast(numbers()),
+            pl.col("category").fill_null("").cast(numbers()),
+            pl.col("name").cast(numbers()),
             start=clipped(pl.col("ts_ns")),
             end=end_of(pl.col("ts_ns"), dur_ns, last_ns),
-            category=pl.col("category").fill_null(""),
         )
         .collect()
     )
-    categories = spans["category"].unique().sort().to_list()
-    named = names_that_took_most(trace)
-    of_name = pl.Series("state", named.states, pl.UInt8)
-    state = by_category(spans["category"])
-    row = pl.Series("row", np.searchsorted(spans["ref"].to_numpy(), named.rows))
-    ranks = spans["rank"].unique().to_list()
-    # Names of tracks are compared once; from there on a track is a number, in the order of lanes.
-    tracks = ordered(_sections(trace)).rename({"lane": "number"})
-    placed = (
-        spans.with_columns(state=state.scatter(row, of_name))
-        .join(tracks, on=KEY)
-        .select("ref", "start", "end", "category", "state", "section", "number")
-    )
-    section = pl.when(category=PYTHON_FUNCTION).then(pl.lit(PYTHON)).otherwise("section")
-    by_section = placed.with_columns(section=section).partition_by("section", as_dict=True)
-    sections = {
-        name: _laid_out(by_section[name,], tracks, ranks, name)
-        for name in SAYS
-        if (name,) in by_section
-    }
-    return Tracks(sections, named.top, named.share_of, _called(categories, named.top))
 
 
 def _called(categories: list[str], top: tuple[TopName, ...]) -> dict[int, str]:
@@ -131,14 +145,12 @@ def _laid_out(
     return LaneSpans(names, [span_rows(spans.with_columns(lane=pl.Series(lane)), "spans")])
 
 
-def _sections(trace: Trace) -> pl.DataFrame:
-    """The section of each track, by what else than Python functions is on it."""
+def _sections(spans: pl.DataFrame, is_executed: npt.NDArray[np.bool_]) -> pl.DataFrame:
+    """The place in `_SECTIONS` of each track, by what else than Python functions is on it."""
     base = pl.col("track").str.replace(NUMBERED, "")
-    category = pl.col("category").str.to_lowercase().fill_null("")
-    on_device = category.is_in(ON_DEVICE)
-    named = pl.when(on_device).then("name")
-    seen = trace.spans.select(*KEY, category, name=named).drop_nulls(KEY).unique().collect()
-    seen = seen.with_columns(base.alias("base"))
+    name = pl.when(pl.Series(is_executed)).then("name")
+    seen = spans.select(*KEY, "category", name).unique().cast({pl.Categorical: pl.String})
+    seen = seen.with_columns(pl.col("category").str.to_lowercase(), base=base)
     is_collective = (kind_of(pl.col("name"), pl.col("category")) == "communication").fill_null(
         value=False
     )
@@ -149,13 +161,13 @@ def _sections(trace: Trace) -> pl.DataFrame:
         is_thread=pl.col("category").is_in(OF_THREADS).any(),
     )
     section = (
-        pl.when("is_alone").then(pl.lit(COLLECTIVES))
-        .when("is_stream").then(pl.lit(STREAMS))
-        .when("is_thread").then(pl.lit(THREADS))
-        .otherwise(pl.lit(OTHERS))
+        pl.when("is_alone").then(_SECTIONS.index(COLLECTIVES))
+        .when("is_stream").then(_SECTIONS.index(STREAMS))
+        .when("is_thread").then(_SECTIONS.index(THREADS))
+        .otherwise(_SECTIONS.index(OTHERS))
     )  # fmt: skip
     tracks = seen.select(*KEY, "base").unique()
-    return tracks.join(of, on=["rank", "base"]).select(*KEY, section=section)
+    return tracks.join(of, on=["rank", "base"]).select(*KEY, section=section.cast(pl.UInt8))
 
 
 def _name(rank: int, track: str, ranks: list[int], section: str) -> LaneName:

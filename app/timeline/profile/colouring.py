@@ -18,6 +18,7 @@ import polars as pl
 from stepscope.analyzers.latency.kernel_kinds import kind_of
 from stepscope.app import palette
 from stepscope.app.timeline.lanes.lane import TABLES, placeable
+from stepscope.app.timeline.lanes.texts_by_number import TextsByNumber, numbers
 from stepscope.app.timeline.profile.top_names import TopName, state_by_name, top_names
 from stepscope.app.timeline.span_index import Section
 from stepscope.ingest.derive.launches import ON_DEVICE
@@ -46,22 +47,21 @@ class Named:
     share_of: str
 
 
-def by_category(categories: pl.Series) -> pl.Series:
+def by_category(categories: TextsByNumber) -> States:
     """The state of spans by their category."""
-    known = categories.unique().to_list()
-    shades = [palette.shade(each or "") for each in known]
-    return categories.replace_strict(known, shades, return_dtype=pl.UInt8).alias("state")
+    return categories.told(palette.shade)
 
 
-def names_that_took_most(trace: Trace) -> Named:
-    """The spans of a profile by their names: what a device executed, else what the CPU did."""
-    kind = pl.col("category").str.to_lowercase()
-    rows = placeable(trace, "spans", "track")
-    executed = rows.filter(kind.is_in(ON_DEVICE)).select("ref", "name", "dur_ns").collect()
+def names_that_took_most(trace: Trace, executed: pl.DataFrame) -> Named:
+    """The spans of a profile by their names: what a device executed, else what the CPU did.
+
+    `executed` has the number (`ref`), name and dur_ns of the former.
+    """
     if len(executed):
         return _named("spans", executed, EXECUTED)
-    own = _own_time(rows).filter(kind.is_in(OF_CPU)).select("ref", "name", dur_ns="own_ns")
-    return _named("spans", own.collect(), OWN_TIME)
+    kind = pl.col("category").str.to_lowercase()
+    own = _own_time(placeable(trace, "spans", "track")).filter(kind.is_in(OF_CPU))
+    return _named("spans", own.select("ref", "name", dur_ns="own_ns").collect(), OWN_TIME)
 
 
 def names_of_tasks(trace: Trace) -> Named:
@@ -88,9 +88,9 @@ def recoloured(
 ) -> tuple[list[Section], Named]:
     """Sections in the other colours than these, and the names that have one there."""
     if colours == "name":
-        state = by_category(trace.spans.select("category").collect()["category"]).to_numpy(
-            writable=True
-        )
+        category = pl.col("category").fill_null("").cast(numbers())
+        categories = TextsByNumber.of(trace.spans.select(category).collect()["category"])
+        state = by_category(categories)
         rows, kinds = kinds_of_executed(trace)
         state[rows] = kinds
         none = Named("spans", rows[:0], kinds[:0], (), "")

@@ -4,8 +4,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define LIMIT_US (((int64_t)1 << 62) / 1000)
+enum { MOST_DIGITS_OF_US = 16 };  /* what has more is beyond the limit */
 
 typedef const uint8_t *Place;
 
@@ -43,16 +47,31 @@ static inline Place behind_space(const Window *window, Place at)
     return at;
 }
 
-/* How many bytes, of as many as are looked at at once, a string simply holds before another. */
+static const uint64_t ONES = UINT64_C(0x0101010101010101), HIGH = UINT64_C(0x8080808080808080);
+
+/* How many bytes, of as many as are looked at at once, a string simply holds before another: one
+   that ends it, begins an escape, or is no printable ASCII. */
+#ifdef __SSE2__
+enum { AT_ONCE = 16 };
+static inline int num_plain(Place at)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)at);
+    __m128i is_quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('"'));
+    __m128i is_escape = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\'));
+    __m128i is_other = _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20));  /* beyond ASCII is below 0 */
+    int special = _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(is_quote, is_escape), is_other));
+    return special ? __builtin_ctz(special) : AT_ONCE;
+}
+#else
 enum { AT_ONCE = 8 };
 static inline int num_plain(Place at)
 {
-    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
-    uint64_t bytes = eight_at(at), quote = bytes ^ (ones * '"'), escape = bytes ^ (ones * '\\');
-    uint64_t special = (((quote - ones) & ~quote) | ((escape - ones) & ~escape)
-                        | ((bytes - ones * 0x20) & ~bytes) | bytes) & high;
+    uint64_t bytes = eight_at(at), quote = bytes ^ (ONES * '"'), escape = bytes ^ (ONES * '\\');
+    uint64_t special = (((quote - ONES) & ~quote) | ((escape - ONES) & ~escape)
+                        | ((bytes - ONES * 0x20) & ~bytes) | bytes) & HIGH;
     return special ? __builtin_ctzll(special) >> 3 : AT_ONCE;
 }
+#endif
 
 /* The UTF-16 unit of four hexadecimal digits; negative where they are none. */
 static int32_t unit_at(const Window *window, Place at)
@@ -124,11 +143,42 @@ static inline Place behind_string(Window *window, Place at)
     return behind_rest(window, at);
 }
 
+/* How many of eight bytes are digits before another. */
+static inline int num_digits(uint64_t bytes)
+{
+    uint64_t apart = bytes ^ (ONES * '0');
+    uint64_t others = (((apart & ~HIGH) + ONES * 0x76) | apart) & HIGH;
+    return others ? __builtin_ctzll(others) >> 3 : 8;
+}
+
 static inline Place behind_digits(const Window *window, Place at)
 {
+    while (window->end - at >= 8) {
+        int num = num_digits(eight_at(at));
+        at += num;
+        if (num < 8)
+            return at;
+    }
     while (is_digit(byte_at(window, at)))
         at++;
     return at;
+}
+
+/* The number of so many digits, at most eighteen. */
+static inline int64_t number_of(Place at, Place behind)
+{
+    int64_t number = 0;
+    for (; behind - at >= 8; at += 8) {
+        uint64_t bytes = eight_at(at) - ONES * '0';
+        bytes = bytes * 10 + (bytes >> 8);
+        const uint64_t twos = UINT64_C(0x000000FF000000FF);
+        number = number * 100000000
+                 + (((bytes & twos) * UINT64_C(0x000F424000000064)
+                     + ((bytes >> 16) & twos) * UINT64_C(0x0000271000000001)) >> 32);
+    }
+    for (; at < behind; at++)
+        number = number * 10 + (*at - '0');
+    return number;
 }
 
 static Place behind_number(const Window *window, Place at)
@@ -176,28 +226,24 @@ static Place behind_time(Window *window, Place at, Time *time)
 {
     Place begin = at;
     bool is_negative = byte_at(window, at) == '-';
-    at += is_negative;
-    Place digits = at;
-    int64_t us = 0, fraction = 0;
-    for (; is_digit(byte_at(window, at)); at++)
-        if (us < LIMIT_US)
-            us = us * 10 + (*at - '0');
-    int num_decimals = -1;
-    if (at > digits && byte_at(window, at) == '.')
-        for (at++, num_decimals = 0; is_digit(byte_at(window, at)); at++, num_decimals++)
-            if (num_decimals < 4)
-                fraction = fraction * 10 + (*at - '0');
-    bool has_exponent = (byte_at(window, at) | 0x20) == 'e';
-    if (at == digits || !num_decimals || has_exponent) {
+    Place digits = at + is_negative, point = behind_digits(window, digits);
+    Place decimals = point, behind = point;
+    bool has_point = point > digits && byte_at(window, point) == '.';
+    if (has_point)
+        behind = behind_digits(window, decimals = point + 1);
+    bool has_exponent = (byte_at(window, behind) | 0x20) == 'e';
+    if (point == digits || (has_point && behind == decimals) || has_exponent) {
         *time = (Time){0, false, false};
         return behind_scalar(window, begin);
     }
-    if (*digits == '0' && is_digit(byte_at(window, digits + 1)))
+    if (*digits == '0' && point > digits + 1)
         return NULL;
-    for (num_decimals = num_decimals < 0 ? 0 : num_decimals; num_decimals < 4; num_decimals++)
-        fraction *= 10;
+    int64_t us = point - digits > MOST_DIGITS_OF_US ? LIMIT_US : number_of(digits, point);
+    int64_t fraction = 0;
+    for (int i = 0; i < 4; i++)
+        fraction = fraction * 10 + (decimals + i < behind ? decimals[i] - '0' : 0);
     bool is_within = us < LIMIT_US;
     int64_t ns = is_within ? us * 1000 + (fraction + 5) / 10 : 0;
     *time = (Time){is_negative ? -ns : ns, true, is_within};
-    return at;
+    return behind;
 }

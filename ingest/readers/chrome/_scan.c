@@ -100,10 +100,7 @@ static inline bool seek(Scan *scan, Place key, Place key_end, Place at)
             return false;
         if (behind == at || behind - at > MOST_DIGITS || (next != ',' && next != '}'))
             return true;
-        int64_t number = 0;
-        for (; at < behind; at++)
-            number = number * 10 + (*at - '0');
-        scan->found[which] = number;
+        scan->found[which] = number_of(at, behind);
     }
     return true;
 }
@@ -234,6 +231,12 @@ static inline uint64_t mixed(uint64_t hash, uint64_t bytes)
     return hash ^ (hash >> 29);
 }
 
+/* The last of a value, where it has less than eight bytes; a key is before it. */
+static inline uint64_t rest_at(const Scan *scan, Place at, uint32_t left)
+{
+    return at + left - scan->window.begin >= 8 ? eight_at(at + left - 8) >> (64 - 8 * left) : 0;
+}
+
 static uint32_t hash_of(const Scan *scan, const Slice values[])
 {
     uint64_t hash = 0;
@@ -241,10 +244,19 @@ static uint32_t hash_of(const Scan *scan, const Slice values[])
         Place at = values[key].at;
         uint32_t left = values[key].size;
         hash = mixed(hash, left);
+        if (left >= 64) {  /* four at a time wait less for each other: names of kernels are long */
+            uint64_t others[3] = {1, 2, 3};
+            for (; left >= 32; at += 32, left -= 32) {
+                hash = mixed(hash, eight_at(at));
+                for (int i = 0; i < 3; i++)
+                    others[i] = mixed(others[i], eight_at(at + 8 + 8 * i));
+            }
+            hash = mixed(mixed(mixed(hash, others[0]), others[1]), others[2]);
+        }
         for (; left >= 8; at += 8, left -= 8)
             hash = mixed(hash, eight_at(at));
-        if (left && at + left - scan->window.begin >= 8)  /* a key is before it */
-            hash = mixed(hash, eight_at(at + left - 8) >> (64 - 8 * left));
+        if (left)
+            hash = mixed(hash, rest_at(scan, at, left));
     }
     return (uint32_t)(hash >> 32);
 }
@@ -387,7 +399,11 @@ static void put_copied(Scan *scan, int which, Slice value)
 
 static Place read_event(Scan *scan, Place at)
 {
-    Slice values[NUM_KEYS] = {{NULL, 0}};
+    Slice values[NUM_KEYS];
+    for (int key = 0; key < NUM_KEYS; key++) {
+        values[key].at = NULL;
+        values[key].size = 0;
+    }
     scan->times[0] = scan->times[1] = (Time){0, false, false};
     if (scan->num_events == scan->most_events || byte_at(&scan->window, at) != '{')
         return NULL;
