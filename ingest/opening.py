@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,19 @@ from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.storage.spool import Spooled
 
 if TYPE_CHECKING:
     from stepscope.ingest.storage.cache import Cache
     from stepscope.ingest.storage.cached_tables import CachedTables
+    from stepscope.ingest.storage.late_tables import LateTables
 
 WORTH_BYTES = 128 << 10
 """A smaller file is read in tens of milliseconds, about what tables on disk cost more to check."""
+LATE_BYTES = 64 << 20
+"""What a larger file holds takes tenths of a second to be written, and is used before it is."""
+HELD_BYTES = 512 << 20
+"""Rows of more bytes do not stay in memory, but are read from the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Found:
 
     frames: Mapping[str, pl.LazyFrame]
     manifest: Manifest
-    in_cache: CachedTables | None = None
+    in_cache: CachedTables | LateTables | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +52,18 @@ class _Place:
         tables = self.cache.find(f"{self.key}.trace", CachedTables)
         return Found(tables.frames, tables.manifest, tables) if tables else None
 
-    def keep(self, frames: Mapping[str, Frame], manifest: Manifest) -> None:
-        """Write what was read there."""
+    def keep(self, frames: Mapping[str, Frame], manifest: Manifest) -> Found | None:
+        """Write what was read there, and give what is there then."""
         from stepscope.ingest.storage.cached_tables import write_tables  # noqa: PLC0415 - the same
 
         self.cache.keep(f"{self.key}.trace", lambda folder: write_tables(folder, frames, manifest))
+        return self.found()
+
+    def keep_later(self, frames: Mapping[str, Frame], manifest: Manifest) -> LateTables:
+        """Write what was read there when it is no longer waited for."""
+        from stepscope.ingest.storage.late_tables import LateTables  # noqa: PLC0415 - few are so large
+
+        return LateTables(self.key, frames, partial(self.keep, frames, manifest))
 
 
 def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool = True) -> Found:
@@ -69,11 +83,19 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
             return found
     frames, manifest = reader.read(path, progress, limits)
     # What is being written while it is read is not cached.
-    if place and place == _place(path, reader.sources(path), limits):
-        place.keep(frames, manifest)
-        if found := place.found():
-            return found  # so that what was read need not stay in memory
-    return Found(conformed(frames), manifest)
+    if not (place and place == _place(path, reader.sources(path), limits)):
+        return Found(conformed(frames), manifest)
+    if _num_bytes(sources) > LATE_BYTES and _are_held(frames):
+        return Found(conformed(frames), manifest, place.keep_later(frames, manifest))
+    # What is in the cache need not stay in memory.
+    return place.keep(frames, manifest) or Found(conformed(frames), manifest)
+
+
+def _are_held(frames: Mapping[str, Frame]) -> bool:
+    """Whether all rows are in memory, and may stay there."""
+    rows = [each.rows if isinstance(each, Spooled) else each for each in frames.values()]
+    held = [each.estimated_size() for each in rows if isinstance(each, pl.DataFrame)]
+    return len(held) == len(rows) and sum(held) <= HELD_BYTES
 
 
 def _place(path: Path, sources: Sequence[Path], limits: Limits) -> _Place | None:

@@ -25,6 +25,7 @@ from stepscope.ingest.schema import TABLES
 if TYPE_CHECKING:
     from stepscope.ingest.query import Bounds
     from stepscope.ingest.storage.cached_tables import CachedTables
+    from stepscope.ingest.storage.late_tables import LateTables
 
 Window = tuple[int, int] | None
 
@@ -86,7 +87,8 @@ class Trace:
         self.manifest = manifest
         self.may_be_cached = False  # only what is in its files as it is may be
         self._num_rows: dict[str, int] = {}
-        self._in_cache: CachedTables | None = None  # while it lives, its files stay
+        # While it lives, its files stay.
+        self._in_cache: CachedTables | LateTables | None = None
         for table in TABLES:
             setattr(self, table.name, frames[table.name] if table.name in frames else empty(table))
 

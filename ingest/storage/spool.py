@@ -11,11 +11,14 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import polars as pl
@@ -25,6 +28,8 @@ from stepscope.ingest.errors import ConfigError
 Part = bytes | Path
 IN_MEMORY_BYTES = 256 << 20
 """Packed texts of one file that are held in memory; those behind them are put on disk."""
+MOST_WAITING_BYTES = 192 << 20
+"""Texts of one file that wait until a core has time to pack them."""
 _ROW = "row of the texts"
 
 
@@ -34,7 +39,7 @@ class Spooled:
 
     rows: pl.DataFrame
     column: str
-    parts: Sequence[Part]
+    parts: Iterable[Part]
 
     def lazy(self) -> pl.LazyFrame:
         """All columns; only who asks for that one unpacks it."""
@@ -48,17 +53,60 @@ class Spooled:
 
 
 class Spool:
-    """Packed texts in the order in which they come: in memory, and on disk what is too much."""
+    """Packed texts in the order in which they come: in memory, and on disk what is too much.
 
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
+    Texts may wait to be packed: while a file is read all cores are busy, and afterwards not all.
+    """
+
+    def __init__(self, *waiting: pl.Series) -> None:
+        self._parts: list[Part] = []
         self._left = IN_MEMORY_BYTES
         self._folder: Path | None = None
+        self._waiting = deque(waiting)
+        self._packing = Lock()
+        self._ahead: Future[None] | None = None
+
+    def __iter__(self) -> Iterator[Part]:
+        """Give all parts, packing those that wait."""
+        return iter(self.parts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """All parts; those that wait are packed."""
+        if self._ahead is not None:
+            self._ahead.result()  # raises what went wrong there
+        self._pack()
+        return self._parts
 
     def add(self, parts: Iterable[Part]) -> None:
         """Put parts behind those before; in memory as well where there is no room on disk."""
+        self._pack()
         for part in parts:
-            self.parts.append(part if isinstance(part, Path) else self._held(part))
+            self._parts.append(part if isinstance(part, Path) else self._held(part))
+
+    def add_texts(self, *columns: pl.Series) -> None:
+        """Put columns behind what was before, to be packed by and by."""
+        self._waiting.extend(columns)
+        if self._ahead is None:
+            self._pack(MOST_WAITING_BYTES)
+
+    def take(self, other: Spool) -> None:
+        """Put what another has behind what was before; it must not be used on."""
+        if other._parts:
+            self.add(other._parts)
+        self.add_texts(*other._waiting)
+
+    def pack_ahead(self) -> None:
+        """Pack in a thread what waits, while the caller goes on."""
+        with_one = ThreadPoolExecutor(1)
+        self._ahead = with_one.submit(self._pack)
+        with_one.shutdown(wait=False)
+
+    def _pack(self, most_waiting: int = 0) -> None:
+        """Pack the first of what waits, until no more than so many bytes do."""
+        with self._packing:
+            while self._waiting and sum(map(_num_bytes, [*self._waiting])) > most_waiting:
+                self._parts.append(self._held(packed(self._waiting.popleft())))
 
     def _held(self, part: bytes) -> Part:
         self._left -= len(part)
@@ -66,7 +114,7 @@ class Spool:
             return part
         try:
             self._folder = self._folder or _new_folder()
-            file = self._folder / f"{len(self.parts):06}.parquet"
+            file = self._folder / f"{len(self._parts):06}.parquet"
             file.write_bytes(part)
         except OSError:
             return part
@@ -100,6 +148,10 @@ def _put(part: Part, file: Path) -> None:
     shutil.copyfile(part, file)
 
 
+def _num_bytes(column: pl.Series) -> int:
+    return int(column.estimated_size()) or 1
+
+
 def packed(column: pl.Series) -> bytes:
     """A column as a Parquet file in memory."""
     file = io.BytesIO()
@@ -107,11 +159,11 @@ def packed(column: pl.Series) -> bytes:
     return file.getvalue()
 
 
-def unpacked(name: str, parts: Sequence[Part]) -> pl.LazyFrame:
+def unpacked(name: str, parts: Iterable[Part]) -> pl.LazyFrame:
     """A text column of packed parts one after the other, unpacked as it is read."""
-    if not parts:
-        return pl.LazyFrame(schema={name: pl.String})
     runs: list[Any] = [[*run] for _, run in groupby(parts, type)]
+    if not runs:
+        return pl.LazyFrame(schema={name: pl.String})
     found = [pl.scan_parquet(run, glob=False, hive_partitioning=False) for run in runs]
     return found[0] if len(found) == 1 else pl.concat(found)
 

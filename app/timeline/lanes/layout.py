@@ -9,7 +9,7 @@ from stepscope.app.timeline.lanes.counters import Counter
 from stepscope.app.timeline.lanes.laid_lanes import LaidLanes
 from stepscope.app.timeline.lanes.lane import Lane, LaneName
 from stepscope.app.timeline.lanes.sections import laid_out
-from stepscope.app.timeline.lanes.tracks import lay_out_tracks
+from stepscope.app.timeline.lanes.tracks import lay_out_tracks, placed_spans
 from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.app.timeline.span_index import Section
 from stepscope.app.timeline.spans.piles import Piles
@@ -43,8 +43,10 @@ class Layout:
 
 def lay_out(trace: Trace, piles: Piles | None = None) -> Layout:
     """Lay out the rows of a trace; the columns of its spans are kept in `piles`, else in memory."""
-    bounds = bounds_of(trace)
-    tracks = lay_out_tracks(trace, bounds[1])
+    spans = placed_spans(trace)
+    bounds = bounds_of(trace, {"spans": spans.lazy()})
+    tracks = lay_out_tracks(trace, spans, bounds[1])
+    del spans
     laid = LaidLanes(piles)
     for name, found in laid_out(trace, bounds[1], tracks):
         laid.add_section(name, found)

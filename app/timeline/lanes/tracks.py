@@ -70,12 +70,29 @@ class Tracks:
     called: dict[int, str]
 
 
-def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
-    """Lay out `spans` by section; a slice that never ended reaches `last_ns`, an instant is 0 ns.
+def placed_spans(trace: Trace) -> pl.DataFrame:
+    """All spans that have a place, read once, their texts by number; an instant is 0 ns long."""
+    never_ended = pl.col("form") == "unfinished"
+    return (
+        placeable(trace, "spans", "track")
+        .select(
+            "rank",
+            "ref",
+            "ts_ns",
+            pl.when(never_ended).then("dur_ns").otherwise(pl.col("dur_ns").fill_null(0)),
+            pl.col("track").cast(numbers()),
+            pl.col("category").fill_null("").cast(numbers()),
+            pl.col("name").cast(numbers()),
+        )
+        .collect()
+    )
+
+
+def lay_out_tracks(trace: Trace, spans: pl.DataFrame, last_ns: int) -> Tracks:
+    """Lay out the spans of `placed_spans` by section; what never ended reaches `last_ns`.
 
     Every span is on one lane.
     """
-    spans = _spans(trace, last_ns)
     categories = TextsByNumber.of(spans["category"])
     is_executed = categories.are({each for each in categories.texts if each.lower() in ON_DEVICE})
     executed = spans.select("ref", "name", "dur_ns")[np.flatnonzero(is_executed)]
@@ -90,7 +107,12 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
     state[np.searchsorted(spans["ref"].to_numpy(), named.rows)] = named.states
     ranks = spans["rank"].unique().to_list()
     by_section = (
-        spans.select("ref", "start", "end", number)
+        spans.select(
+            "ref",
+            number,
+            start=clipped(pl.col("ts_ns")),
+            end=end_of(pl.col("ts_ns"), pl.col("dur_ns"), last_ns),
+        )
         .with_columns(state=pl.Series(state), section=pl.Series(section))
         .partition_by("section", as_dict=True)
     )
@@ -100,26 +122,6 @@ def lay_out_tracks(trace: Trace, last_ns: int) -> Tracks:
         if (at,) in by_section
     }
     return Tracks(sections, named.top, named.share_of, _called(sorted(categories.texts), named.top))
-
-
-def _spans(trace: Trace, last_ns: int) -> pl.DataFrame:
-    """All spans that have a place, read once, their texts by number."""
-    never_ended = pl.col("form") == "unfinished"
-    dur_ns = pl.when(never_ended).then(pl.col("dur_ns")).otherwise(pl.col("dur_ns").fill_null(0))
-    return (
-        placeable(trace, "spans", "track")
-        .select(
-            "rank",
-            "ref",
-            "dur_ns",
-            pl.col("track").cast(numbers()),
-            pl.col("category").fill_null("").cast(numbers()),
-            pl.col("name").cast(numbers()),
-            start=clipped(pl.col("ts_ns")),
-            end=end_of(pl.col("ts_ns"), dur_ns, last_ns),
-        )
-        .collect()
-    )
 
 
 def _called(categories: list[str], top: tuple[TopName, ...]) -> dict[int, str]:

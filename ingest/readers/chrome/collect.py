@@ -13,7 +13,7 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.chrome.bounded import on_few_tracks, within
 from stepscope.ingest.readers.chrome.frames import NUMBERS, Events, events_of
 from stepscope.ingest.readers.xla_lines import numbers_of
-from stepscope.ingest.storage.spool import Part, Spool, packed
+from stepscope.ingest.storage.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Collected:
     templates   as `Events.templates`
     slices      complete events as they should be: event, template, ts_ns, dur_ns, correlation,
                 is_external (of the latter: it is the other number that may serve)
-    args        the args of `slices`, packed in parts that follow each other
+    args        the args of `slices`, packed in parts that follow each other, or to be packed
     candidates  row and args of slices that tell of collectives
     numbers     row and numbers of steps and launches that `xla_lines.numbers_of` found in slices
     others      all other events: their number (`event`) and the columns of `Events.rows` but
@@ -34,7 +34,7 @@ class Collected:
     num_events: int
     templates: pl.DataFrame
     slices: pl.DataFrame
-    args: list[Part]
+    args: Spool
     candidates: pl.DataFrame
     numbers: pl.DataFrame
     others: pl.DataFrame
@@ -62,7 +62,7 @@ def collected(events: Events, limits: Limits = DEFAULTS) -> Collected:
         len(rows),
         events.templates,
         slices.select("event", "template", "ts_ns", "dur_ns", *_correlation(slices)),
-        [packed(slices["args"])] if len(slices) else [],
+        Spool(*[slices["args"]] * bool(len(slices))),
         slices.select("args")
         .with_row_index("row")
         .filter(is_candidate)
@@ -96,19 +96,18 @@ def together(windows: Iterable[Collected], limits: Limits = DEFAULTS) -> Collect
         candidates.append(each.candidates.with_columns(row))
         numbers.append(each.numbers.with_columns(row))
         others.append(each.others.with_columns(event, template))
-        args.add(each.args)
+        args.take(each.args)
         repaired.update(each.repaired)
         num_events += each.num_events
         num_templates += len(each.templates)
         num_slices += len(each.slices)
+    args.pack_ahead()
     tables = [pl.concat(frames) for frames in (slices, candidates, numbers, others)]
     placed, is_stray = on_few_tracks(pl.concat(templates), limits.tracks)
     if is_stray.any():
         num = sum(int(is_stray.gather(tables[at]["template"]).sum()) for at in (0, 3))
         repaired[f"tracks beyond {limits.tracks:,} shown as one ({raised_by('tracks')})"] = num
-    return Collected(
-        num_events, placed, tables[0], args.parts, tables[1], tables[2], tables[3], repaired
-    )
+    return Collected(num_events, placed, tables[0], args, tables[1], tables[2], tables[3], repaired)
 
 
 def _copied(*names: str) -> pl.Expr:

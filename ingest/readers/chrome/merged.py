@@ -16,7 +16,7 @@ from dataclasses import replace
 import polars as pl
 
 from stepscope.ingest.readers.chrome.collect import Collected
-from stepscope.ingest.storage.spool import Part, Spool, packed, unpacked
+from stepscope.ingest.storage.spool import Spool, unpacked
 
 STRAY = "events of a process that names no rank, taken for the first rank's"
 MOST_RANKS = 256
@@ -89,7 +89,7 @@ def _part(events: Collected, is_own: pl.Series) -> Collected:
     )
 
 
-def _args(parts: list[Part], is_own: pl.Series) -> list[Part]:
+def _args(parts: Spool, is_own: pl.Series) -> Spool:
     """Packed args of some of the slices; what is of one rank alone stays as it is."""
     kept, begin = Spool(), 0
     for part in parts:
@@ -99,5 +99,5 @@ def _args(parts: list[Part], is_own: pl.Series) -> list[Part]:
         if own.all():
             kept.add([part])
         elif own.any():
-            kept.add([packed(texts.collect()["args"].filter(own))])
-    return kept.parts
+            kept.add_texts(texts.collect()["args"].filter(own))
+    return kept

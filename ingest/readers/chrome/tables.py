@@ -19,7 +19,7 @@ from stepscope.ingest.readers.chrome.slices import NO_NAME, async_id, slices_of
 from stepscope.ingest.readers.chrome.tracks import NAMING, with_tracks
 from stepscope.ingest.readers.xla_lines import with_devices
 from stepscope.ingest.schema import SPAN_FORMS
-from stepscope.ingest.storage.spool import Part, packed
+from stepscope.ingest.storage.spool import Spool
 
 ROLES = {
     "X": "slice", "B": "begin", "E": "end", "i": "instant", "I": "instant", "R": "instant",
@@ -46,7 +46,7 @@ class ChromeTables:
 
     spans: pl.DataFrame
     tags: pl.Series
-    args: list[Part]
+    args: Spool
     candidates: pl.DataFrame
     flows: pl.DataFrame
     counters: pl.DataFrame
@@ -72,12 +72,13 @@ def chrome_tables(events: Collected) -> ChromeTables:
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
     spans = with_lanes(_spans(events.slices, templates, slices), _order(events.slices, slices))
     spans, tags = with_devices(spans, events.numbers)
+    events.args.add_texts(slices["args"])
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans,
         tags,
-        [*events.args, packed(slices["args"])],
+        events.args,
         _candidates(events, slices),
         _flows(ends, templates, spans),
         counters,

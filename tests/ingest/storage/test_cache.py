@@ -145,7 +145,7 @@ def test_args_are_kept_as_they_were_packed(sample_traces: Path, kept: Cache) -> 
     trace = Trace.open(profile)
 
     files = sorted((kept.entries()[0].folder / "spans" / "packed=args").iterdir())
-    assert [file.read_bytes() for file in files] == spans.parts
+    assert [file.read_bytes() for file in files] == [*spans.parts]
     assert trace.num_rows("spans") == trace.spans.collect().height == spans.rows.height
     with pytest.raises(SchemaMismatch, match="did you mean spans"):
         trace.num_rows("span")

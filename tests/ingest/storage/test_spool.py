@@ -112,7 +112,7 @@ def test_texts_that_were_put_on_disk_are_those_that_came(
 def test_parts_on_disk_are_saved_as_those_in_memory_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = spooled([["{}"], [None, "ä"], ['{"a": 1}']]).parts
+    parts = [*spooled([["{}"], [None, "ä"], ['{"a": 1}']]).parts]
     first = parts[0]
     assert isinstance(first, bytes)
     monkeypatch.setattr(spool, "IN_MEMORY_BYTES", len(first))
@@ -141,3 +141,47 @@ def test_texts_stay_in_memory_where_the_disk_takes_none(
     kept.add(spooled([["{}"], ["x"]]).parts)
 
     assert unpacked("args", kept.parts).collect()["args"].to_list() == ["{}", "x"]
+
+
+@given(
+    st.lists(st.tuples(TEXTS, st.sampled_from(["packed", "waiting", "taken"])), max_size=8),
+    st.integers(0, 400),
+    st.booleans(),
+)
+def test_texts_that_wait_to_be_packed_keep_their_place(
+    given_parts: list[tuple[list[str | None], str]], most_waiting: int, is_ahead: bool
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spool, "MOST_WAITING_BYTES", most_waiting)
+        kept = Spool()
+        for texts, how in given_parts:
+            column = pl.Series("args", texts, pl.String)
+            if how == "packed":
+                kept.add([packed(column)])
+            elif how == "waiting":
+                kept.add_texts(column)
+            else:
+                kept.take(Spool(column))
+        if is_ahead:
+            kept.pack_ahead()
+        kept.add_texts(pl.Series("args", ["last"], pl.String))
+
+    told = unpacked("args", kept).collect()["args"].to_list()
+    assert told == [text for texts, _ in given_parts for text in texts] + ["last"]
+    assert len([*kept]) == len(given_parts) + 1
+
+
+def test_what_waits_is_packed_where_too_much_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "MOST_WAITING_BYTES", 25)
+    made: list[int] = []
+
+    def packed_alone(column: pl.Series) -> bytes:
+        made.append(len(column))
+        return packed(column)
+
+    monkeypatch.setattr(spool, "packed", packed_alone)
+    kept = Spool()
+
+    for num in (10, 20, 30):
+        kept.add_texts(pl.Series("args", ["x"] * num, pl.String))
+        assert sum(made) == {10: 0, 20: 10, 30: 60}[num]

@@ -66,5 +66,5 @@ def test_every_event_is_a_plain_slice_or_another(phs: list[str], dur: int | None
     is_plain = [ph == "X" and dur is not None and dur >= 0 for ph in phs]
     assert len(batch.slices) == sum(is_plain)
     assert batch.others["event"].to_list() == [n for n, plain in enumerate(is_plain) if not plain]
-    args = unpacked("args", batch.args).collect()["args"]
+    args = unpacked("args", batch.args.parts).collect()["args"]
     assert args.to_list() == [f'{{"n": {n}}}' for n, plain in enumerate(is_plain) if plain]

@@ -78,9 +78,11 @@ LAYOUTS: tuple[dict[str, Any], ...] = (
 def test_events_of_one_pass_are_the_events_one_by_one(
     made: list[dict[str, Any]], layout: dict[str, Any]
 ) -> None:
-    window = json.dumps(made, **layout).encode()[1:-1]
-    events = scanned(window)
+    assert_read_alike_or_left(json.dumps(made, **layout).encode()[1:-1])
 
+
+def assert_read_alike_or_left(window: bytes) -> None:
+    events = scanned(window)
     if events is not None:
         assert_same(events, decoded(window))
 
@@ -179,10 +181,8 @@ def test_a_window_that_was_damaged_is_read_alike_or_left(data: st.DataObject) ->
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(window) - 1))
         window[at : at + data.draw(st.integers(0, 2))] = data.draw(st.sampled_from(SPOILS))
-    events = scanned(bytes(window))
 
-    if events is not None:
-        assert_same(events, decoded(bytes(window)))
+    assert_read_alike_or_left(bytes(window))
 
 
 @pytest.mark.parametrize("name", KINETO)
@@ -199,3 +199,35 @@ def test_a_real_file_in_one_pass_is_the_file_one_by_one(
 def every_event(file: Path) -> pl.DataFrame:
     with contents(file) as held:
         return pl.concat(EventStream(held, file.name, Events.whole))
+
+
+@given(
+    st.from_regex(r"\A-?[0-9]{1,20}(\.[0-9]{0,9})?(e-?[0-9])?\Z"),
+    st.sampled_from(["ts", "dur", "pid", "id"]),
+    st.sampled_from(["", " ", "\n  "]),
+)
+def test_a_number_of_any_length_is_what_it_is_decoded_to(number: str, key: str, space: str) -> None:
+    window = f'{{"ph": "X", "ts": 5, "{key}x": 1, "{key}": {number}{space}}}'.encode()
+    window = window.replace(b'"ts": 5, ', b"" if key == "ts" else b'"ts": 5, ')
+
+    assert_read_alike_or_left(window)
+
+
+@given(
+    st.integers(0, 40), st.sampled_from(["\\n", "é", '\\"', "\x01", "", '"x', "\\"]), st.booleans()
+)
+def test_what_ends_a_string_ends_it_wherever_it_stands(
+    place: int, odd: str, is_in_args: bool
+) -> None:
+    text = "a" * place + odd + "b" * (40 - place)
+    args = f'{{"k{text}": "{text}"}}' if is_in_args else "{}"
+    name = "n" if is_in_args else text
+
+    assert_read_alike_or_left(f'{{"ph": "X", "name": "{name}", "ts": 1, "args": {args}}}'.encode())
+
+
+@given(st.from_regex(r"\A[0-9]{1,21}[.eE}, ]?\Z"), st.sampled_from(["correlation", "External id"]))
+def test_the_number_of_a_launch_is_read_whole(number: str, key: str) -> None:
+    assert_read_alike_or_left(
+        f'{{"ph": "X", "ts": 1, "args": {{"{key}": {number}, "x": 1}}}}'.encode()
+    )
