@@ -19,6 +19,7 @@ from types import ModuleType
 
 from stepscope.app.timeline.spans import compiled
 from stepscope.ingest.readers.chrome import decode
+from stepscope.ingest.recording.forms import rows
 from tests.conftest import ROOT
 
 SANITIZED = "STEPSCOPE_SANITIZED_SCAN"
@@ -31,12 +32,16 @@ TESTED = (
     "tests/ingest/readers/swimlane/test_split.py",
     "tests/app/timeline/spans/test_compiled.py",
     "tests/app/timeline/test_span_index.py",
+    "tests/ingest/recording/forms/test_compiled_rows.py",
+    "tests/ingest/recording/test_recorder.py",
+    "tests/ingest/recording/test_in_two.py",
 )  # fmt: skip
-"""What reads Chrome JSON, whole and damaged, what packs spans and what paints them."""
+"""What reads Chrome JSON, whole and damaged, packs spans and paints them, and records rows."""
 _USED: dict[str, tuple[ModuleType, str]] = {
     "ingest/readers/chrome/_scan.c": (decode, "_scan"),
     "app/timeline/spans/_pixels.c": (compiled, "pictures"),
     "app/timeline/spans/_spans.c": (compiled, "passes"),
+    "ingest/recording/forms/_rows.c": (rows, "compiled"),
 }
 """What is written in C, and where it is used: a module, and its name there."""
 _FLAGS = ("-O1", "-g", "-fPIC", "-shared", "-fsanitize=address,undefined",

@@ -1,7 +1,7 @@
 """One function per table that packs its arguments into the journal: the recorder's hot path.
 
-The functions are built from the schema, so that recording a row costs one call and one
-`struct.pack_into`. For `task_edges` the source is:
+The functions are in C (`_rows.c`); where that was not compiled, they are built from the schema, so
+that recording a row costs one call and one `struct.pack_into`. For `task_edges` the source is:
 
     def task_edges(step=None, ts_ns=_missing, from_task=_missing, to_task=_missing, source=None):
         _segment, _at = _place
@@ -28,10 +28,17 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from stepscope.ingest.columns import Column, Table, Type
 
+try:
+    from stepscope.ingest.recording.forms import _rows
+except ImportError:  # no compiler was at hand
+    _rows = None  # type: ignore[assignment]  # None where it was not compiled
+
+compiled: ModuleType | None = _rows
 FORMATS: Mapping[Type, str] = {
     Type.I64: "q",
     Type.I32: "i",
@@ -167,8 +174,14 @@ def build_row(
     `more` is given columns that are the `same` in all of its rows, and tuples of those that are
     not: `each`, all others where neither is named. What it is not given is null.
     """
-    layout, spelt = row_struct(columns), _spelt(table, columns)
     each = each or [column.name for column in given(columns)]
+    if compiled is not None:
+        packer = compiled.Packer(
+            place, ids, mend, None, count, MISSING, _told(table, columns, same, each), (),
+            len(same), len(each),
+        )  # fmt: skip
+        return RowFunctions(packer.record, packer.record_all)
+    layout, spelt = row_struct(columns), _spelt(table, columns)
     known = {*same, *each, "seq"}
     more_names = (each.name if each.name in known else "None" for each in given(columns))
     source = _SOURCE.format(
@@ -209,6 +222,12 @@ def build_row_in_two(
     count: Count,
 ) -> RowFunctions:
     """Build the functions that begin rows and complete them."""
+    if compiled is not None:
+        packer = compiled.Packer(
+            place, ids, mend, amend, count, MISSING, _told(table, columns), _told(table, later),
+            0, 0,
+        )  # fmt: skip
+        return RowFunctions(packer.record, packer.complete)
     layout, spelt_later = row_struct(columns, later), _spelt(table, later)
     source = _SOURCE_IN_TWO.format(
         size=layout.size,
@@ -223,6 +242,23 @@ def build_row_in_two(
     return RowFunctions(
         *_built(source, place, layout.pack_into, pack_later, ids, mend, amend, count)
     )
+
+
+def _told(
+    table: Table, columns: Sequence[Column], same: Sequence[str] = (), each: Sequence[str] = ()
+) -> tuple[tuple[str, str, bool, int, int], ...]:
+    """Say of each column what `_rows.Packer` is to know of it."""
+
+    def place(name: str, among: Sequence[str]) -> int:
+        return [*among].index(name) if name in among else -1
+
+    return tuple(
+        (
+            column.name, "s" if column.name == "seq" else FORMATS[column.type],
+            column.name in table.required, place(column.name, same), place(column.name, each),
+        )
+        for column in columns
+    )  # fmt: skip
 
 
 def _built(source: str, *given: Any) -> tuple[Any, ...]:
