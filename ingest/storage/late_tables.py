@@ -31,7 +31,7 @@ class LateTables:
         held = {name: each for name, each in rows.items() if isinstance(each, pl.DataFrame)}
         self._num_rows = {name: len(each) for name, each in held.items()}
         self._keep: Callable[[], object] | None = keep
-        self._kept: object = None  # while it lives, its files stay
+        self._cached: object = None  # while it lives, its files stay
         self._once = Lock()
         timer = Timer(AFTER_S, self.keep)
         timer.daemon = True  # it is waited for by `keep`, and only where it has begun
@@ -46,5 +46,5 @@ class LateTables:
         """Put the tables into the cache, once; waits where that is under way."""
         with self._once:
             if self._keep is not None:
-                self._kept, self._keep = self._keep(), None
+                self._cached, self._keep = self._keep(), None
         atexit.unregister(self.keep)
