@@ -19,6 +19,7 @@ NOT_MEASURED = (
     "What is recorded of the cores is an order, and no times: how long they ran or were held is "
     "not known. The runtime's swimlane records (chip_swimlane_records.json) have times."
 )
+NONE_ENDED = "No block of a task is known to have ended, so that no kernel has times."
 
 
 def core_parts(trace: Trace) -> Iterator[Part]:
@@ -33,7 +34,9 @@ def core_parts(trace: Trace) -> Iterator[Part]:
         return
     told = "as shares of the time from first dispatch to last end"
     yield Part((Heading("core groups", told), _by_kind(use), _groups(use)))
-    yield Part((_kernels(kernels_on_cores(trace)),))
+    kernels = kernels_on_cores(trace)
+    missing = (Heading("kernels"), Paragraph(NONE_ENDED, Tone.MUTED))
+    yield Part(missing if kernels.is_empty() else (_kernels(kernels),))
 
 
 def _by_kind(use: pl.DataFrame) -> Table:

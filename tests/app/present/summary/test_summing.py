@@ -138,3 +138,10 @@ def test_what_is_shown_of_gpus_and_cores_is_what_was_computed(name: str) -> None
 
 def _executed(trace: Trace) -> pl.DataFrame:
     return on_gpu(trace).select("name", "dur_ns").collect()
+
+
+def test_kernels_of_which_no_block_ended_have_no_table() -> None:
+    told = text_of(trace_of(core_spans=[part(1, 0, 10, None)]))
+
+    assert "No block of a task is known to have ended" in told
+    assert "worst skew" not in told
