@@ -110,6 +110,10 @@ class JoinedTimeline(Timeline):
         """The states that the lanes of a section show."""
         return self.both[0].kinds_of(section) | self.both[1].kinds_of(section)
 
+    def has_moments(self, section: str) -> bool:
+        """Whether any span of a section takes no time, in either."""
+        return any(each.has_moments(section) for each in self.both)
+
     def called(self, state: int) -> str:
         """What a state stands for, in both where that differs."""
         return " or ".join(dict.fromkeys(each.called(state) for each in self.both))

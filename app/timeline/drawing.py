@@ -12,6 +12,7 @@ from stepscope.app import palette, units
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane
 from stepscope.app.timeline.picture import SpanView
+from stepscope.app.timeline.section_states import word_of
 from stepscope.app.timeline.viewport import Viewport
 
 if TYPE_CHECKING:
@@ -117,8 +118,9 @@ class Drawing:
         x, y = float(NAMES), RULER + ROW * len(self.lanes) + 6
         for state in sorted(seen):
             yield _box(x, y, 10, 10, palette.STATES[state].colour)
-            yield _text(x + 14, y + 9, palette.STATES[state].name)
-            x += 14 + LETTER * len(palette.STATES[state].name) + 16
+            word = word_of(state, self.timeline)
+            yield _text(x + 14, y + 9, word)
+            x += 14 + LETTER * len(word) + 16
 
     def _x(self, ts_ns: int) -> float:
         share = (ts_ns - self.view.t0) / self.view.span_ns

@@ -111,6 +111,10 @@ class Timeline:
         own = (each for each in self._sections if each.name == section)
         return frozenset(kind for each in own for kind in each.index.kinds.tolist())
 
+    def has_moments(self, section: str) -> bool:
+        """Whether any span of a section takes no time."""
+        return any(each.index.has_moments for each in self._sections if each.name == section)
+
     def called(self, state: int) -> str:
         """What a state stands for in this trace: its name, that of spans, or their categories."""
         return self._called.get(state, palette.STATES[state].name)

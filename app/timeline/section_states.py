@@ -51,6 +51,19 @@ def states_in(
     ]
 
 
+def word_of(kind: int, timeline: Timeline) -> str:
+    """What a legend of all sections calls a state: as the only section does that has it, if one
+    alone has, else as the palette does.
+    """
+    own = {
+        OF_REQUESTS.get(kind) if section == "requests" else None
+        for section in {lane.section for lane in timeline.lanes}
+        if kind in timeline.kinds_of(section)
+    }
+    only = own.pop() if len(own) == 1 else None
+    return only or timeline.called(kind)
+
+
 def state_of(span: SpanView, timeline: Timeline) -> str:
     """What a span is in, in the words of its section."""
     section = timeline.lanes[span.lane].section

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,12 @@ class SpanIndex:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @cached_property
+    def has_moments(self) -> bool:
+        """Whether any span takes no time."""
+        parts = range(0, len(self), SPANS_AT_ONCE)
+        return any((self.lengths[at : at + SPANS_AT_ONCE] == 0).any() for at in parts)
 
     def ends(self, places: slice | Ints) -> Ints:
         """When the spans at some places end."""

@@ -9,7 +9,7 @@ from stepscope.app.cli.main import cli
 from stepscope.app.palette import CORES, STATES
 from stepscope.app.timeline import Timeline
 from stepscope.app.tui.plot.lane_painter import section_legend
-from stepscope.app.web.skeleton.page_header import _chip
+from stepscope.app.web.skeleton.page_header import AT_FIRST, _chip
 from stepscope.app.web.wire import notes
 from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import loaded_of
@@ -37,7 +37,8 @@ def test_both_fronts_explain_them_beside_the_lanes_of_core_groups() -> None:
 
 
 def test_the_legend_of_the_page_explains_them_where_the_pointer_rests() -> None:
-    titles = {state.name: vars(_chip(state))["title"] for state in STATES if state.name in CORES}
+    chips = {each.name: _chip(each, each.name, AT_FIRST) for each in STATES if each.name in CORES}
+    titles = {name: vars(chip)["title"] for name, chip in chips.items()}
 
     assert titles["MIX"] == "MIX (both at once): click to hide or show"
     assert titles.keys() == CORES.keys()

@@ -53,7 +53,6 @@ ABOUT = {
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""
-WITHOUT_MOMENTS = ("pinned", "counters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +273,7 @@ def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = (
     about = [ABOUT[section]] if section in ABOUT else []
     shown = states_in(section, timeline, hidden)
     told = [*about, *(f"{state.glyph} {name}" for state, name in shown)]
-    return told if section in WITHOUT_MOMENTS else [*told, f"{MOMENT} moment"]
+    return [*told, f"{MOMENT} moment"] if timeline.has_moments(section) else told
 
 
 def name_width(lane: Lane) -> int:

@@ -40,7 +40,8 @@ from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit, width_of, wrap
 
-LABEL_WIDTH = 14
+LEAST_LABELS, MOST_LABELS = 14, 18
+"""Cells for the names of facts; the most only where a pane is wide."""
 LEAST_WRAPPED = 24
 """Cells that the last text of a table needs to go on below."""
 HEADS = (None, None)
@@ -68,20 +69,28 @@ Pieces = list[Piece]
 
 def lay_out(blocks: Sequence[Shown], width: int) -> list[Pieces]:
     """Every line of the blocks at a width in cells."""
-    return [line for block in blocks for line in _lines(block, width)]
+    labels = _label_width([each.label for each in blocks if isinstance(each, Fact)], width)
+    return [line for block in blocks for line in _lines(block, width, labels)]
 
 
-def _lines(block: Shown, width: int) -> Iterator[Pieces]:
+def _label_width(labels: Sequence[str], width: int) -> int:
+    """Cells for the names of facts: as few as none is broken in, or as there may be."""
+    most = max(LEAST_LABELS, min(MOST_LABELS, width * 2 // 5))
+    parts = [part for label in labels for part in wrap(label, most - 1)]
+    return max(LEAST_LABELS, 1 + max(map(width_of, parts), default=0))
+
+
+def _lines(block: Shown, width: int, labels: int) -> Iterator[Pieces]:
     match block:
         case Painted(pieces):
             yield list(pieces)
         case Flow():
             yield from _flow(block, width)
         case _:
-            yield from _block(block, width)
+            yield from _block(block, width, labels)
 
 
-def _block(block: Block, width: int) -> Iterator[Pieces]:
+def _block(block: Block, width: int, labels: int) -> Iterator[Pieces]:
     match block:
         case Title():
             yield from _title(block, width)
@@ -90,7 +99,7 @@ def _block(block: Block, width: int) -> Iterator[Pieces]:
         case Paragraph():
             yield from _paragraph(block, width)
         case Fact():
-            yield from _fact(block, width)
+            yield from _fact(block, width, labels)
         case Items():
             yield from _items(block, width)
         case Runs():
@@ -183,20 +192,20 @@ def _flow(block: Flow, width: int) -> Iterator[Pieces]:
     yield line
 
 
-def _fact(fact: Fact, width: int) -> Iterator[Pieces]:
-    room = max((width - LABEL_WIDTH) // max(len(fact.values), 1), 1)
+def _fact(fact: Fact, width: int, label_width: int) -> Iterator[Pieces]:
+    room = max((width - label_width) // max(len(fact.values), 1), 1)
     # Columns need a cell between them; one value alone may use the whole width.
     inner = room - 1 if len(fact.values) > 1 else room
     columns = [wrap(value, max(inner, 1)) or [""] for value in fact.values]
     surface = RAISED if fact.is_selected else PANEL
     name = ink(ACCENT if fact.is_selected else MUTED, surface)
-    labels, action = wrap(fact.label, LABEL_WIDTH - 1), action_of(fact.to)
+    labels, action = wrap(fact.label, label_width - 1), action_of(fact.to)
     for row in range(max(len(labels), *map(len, columns))):
         label = labels[row] if row < len(labels) else ""
         texts = [column[row] if row < len(column) else "" for column in columns]
         shown = "".join(_padded(text, room) for text in texts)
         yield [
-            Piece(_padded(label, LABEL_WIDTH), name, action),
+            Piece(_padded(label, label_width), name, action),
             Piece(
                 shown if fact.is_selected else shown.rstrip(),
                 ink(TONES[fact.tone], surface),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stepscope.app.palette import IN_LEGEND, STATES
 from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.section_states import word_of
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
 from stepscope.app.tui.plot.span_bars import fill_of
 from stepscope.app.tui.widgets.text_bar import Piece
@@ -17,7 +18,11 @@ LONGEST = 18
 def legend(view: Navigator) -> list[Piece]:
     """A sample of each state and its name; struck out when it is hidden."""
     shown = [kind for kind in IN_LEGEND if kind in view.timeline.kinds]
-    states = [piece for kind in shown for piece in _entry(kind, kind in view.hidden)]
+    states = [
+        piece
+        for kind in shown
+        for piece in _entry(kind, kind in view.hidden, word_of(kind, view.timeline))
+    ]
     return [*states, *_names(view)]
 
 
@@ -28,10 +33,10 @@ def _names(view: Navigator) -> Iterator[Piece]:
         yield from _entry(each.state, each.state in view.hidden, word)
 
 
-def _entry(number: int, is_hidden: bool, word: str = "") -> tuple[Piece, Piece]:
+def _entry(number: int, is_hidden: bool, word: str) -> tuple[Piece, Piece]:
     state, action = STATES[number], f"app.toggle_state({number})"
     sample = "✕✕" if is_hidden else fill_of(state) * 2
     return (
         Piece(f" {sample}", ink(MUTED if is_hidden else state.colour, PANEL), action),
-        Piece(f" {word or state.name} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
+        Piece(f" {word} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
     )

@@ -161,7 +161,7 @@ def _own(held: Held) -> str:
         none = tag("p", "This trace has nothing that lies on a timeline.", "muted none")
         return f'<template id="{held.letter}-own">{none}</template>'
     of = timeline.load(LOAD_PIXELS)
-    chips = [_chip(state, state.name) for state in states_of(timeline)]
+    chips = [_chip(state, word) for state, word in states_of(timeline)]
     chips += [_chip(state, f"{name} {share}") for state, name, share in names_of(timeline)]
     hidden = len(timeline.lanes) - len(held.model["lanes"])
     less = f"{hidden:,} of {len(timeline.lanes):,} lanes are not in this report. " if hidden else ""

@@ -100,15 +100,15 @@ def legend(loaded: LoadedTrace) -> list[Component]:
 
 def _legend(timeline: Timeline, kind: str) -> Iterator[Component]:
     """The states and the names that a timeline shows; `kind` is for the colours at first or not."""
-    yield from (_chip(state, kind) for state in states_of(timeline))
+    yield from (_chip(state, word, kind) for state, word in states_of(timeline))
     for state, name, share in names_of(timeline):
         word = [fit_middle(name, LONGEST_CHIP), share]
         yield _button(state, kind, "", word, f"{name}: {share} of {timeline.share_of}; click")
 
 
-def _chip(state: State, kind: str = AT_FIRST) -> Component:
+def _chip(state: State, word: str, kind: str) -> Component:
     letter = state.glyph if state.glyph in "PD▼" else ""
-    return _button(state, kind, letter, [state.name], f"{state.name}{_meaning(state)}: click")
+    return _button(state, kind, letter, [word], f"{word}{_meaning(state)}: click")
 
 
 def _button(state: State, kind: str, letter: str, words: list[str], says: str) -> Component:

@@ -26,14 +26,14 @@ from tests.traces import trace_of
 async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         said = app_of(pilot).query_one("#about", Prose).text
-        assert said.startswith("conflict.trace\nproducer      test\nclock         virtual\n")
-        assert "run           mix-admission / aic-free" in said
+        assert said.startswith("conflict.trace\nproducer         test\nclock            virtual\n")
+        assert "run              mix-admission / aic-free" in said
         assert "12 STEPS" in said
         kinds = [line.split()[::2] for line in said.splitlines() if "95.0 µs" in line]
         assert [kind[0] for kind in kinds] == ["prefill", "decode", "mixed"]
         assert "✖ COR001      1  mix-on-occupied-group" in said
-        assert "✔ clean       COR002" in said
-        assert "○ not         COL001\napplicable" in said
+        assert "✔ clean          COR002" in said
+        assert "○ not applicable COL001" in said
         assert said.index("FINDINGS") < said.index("12 STEPS") < said.index("TABLES")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.app.present.spans.legend import states_of
 from stepscope.app.timeline import SpanView, Timeline, Viewport
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
@@ -62,16 +63,35 @@ def test_the_header_names_the_front_end_and_being_in_no_batch_where_a_request_is
     timeline = Timeline.of(trace_of(lifecycle=LIFE, batch_rows=[batch]))
 
     assert section_legend("requests", timeline) == [
-        "» front end", "┄ waiting", "D decode", "· in no batch", "◆ moment",
+        "» front end", "┄ waiting", "D decode", "· in no batch",
     ]  # fmt: skip
 
 
 def test_the_header_names_running_where_no_batch_is_recorded() -> None:
     timeline = Timeline.of(trace_of(lifecycle=LIFE))
 
-    assert section_legend("requests", timeline) == [
-        "» front end", "┄ waiting", "█ running", "◆ moment",
-    ]  # fmt: skip
+    assert section_legend("requests", timeline) == ["» front end", "┄ waiting", "█ running"]
+
+
+def test_the_header_names_moments_where_something_took_no_time() -> None:
+    span = {"ts_ns": 5, "dur_ns": 10, "track": "t", "name": "k", "form": "slice"}
+    timed = Timeline.of(trace_of(spans=[span]))
+    instant = {**span, "ts_ns": 40, "dur_ns": None, "form": "instant"}
+    with_moment = Timeline.of(trace_of(spans=[span, instant]))
+
+    assert "◆ moment" not in section_legend("tracks", timed)
+    assert "◆ moment" in section_legend("tracks", with_moment)
+
+
+def test_both_legends_name_a_state_as_the_lanes_do_that_alone_have_it() -> None:
+    batch = {"step": 1, "ts_ns": 500, "row": 0, "request": "q", "phase": "decode", "num_tokens": 1}
+    idle = {"step": 2, "ts_ns": 800, "dur_ns": 50, "kind": "idle"}
+    of_requests = Timeline.of(trace_of(lifecycle=LIFE, batch_rows=[batch]))
+    of_both = Timeline.of(trace_of(lifecycle=LIFE, batch_rows=[batch], steps=[idle]))
+
+    for timeline, word in ((of_requests, "in no batch"), (of_both, "idle")):
+        assert word in [each.text.strip() for each in legend(Navigator(timeline))]
+        assert word in [word for _, word in states_of(timeline)]
 
 
 def test_the_header_names_no_state_that_the_trace_has_not() -> None:

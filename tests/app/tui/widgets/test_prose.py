@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.style import Style
@@ -12,7 +13,7 @@ from textual.app import App, ComposeResult
 
 from stepscope.app.present.blocks import Fact, Heading, Paragraph
 from stepscope.app.tui.cells import Line, strip_of
-from stepscope.app.tui.widgets.prose import Prose, Shown
+from stepscope.app.tui.widgets.prose import Prose, Shown, lay_out
 
 WIDTH, HEIGHT = 40, 8
 TEXTS = st.text("ab ", min_size=1, max_size=60)
@@ -80,3 +81,25 @@ def test_a_line_of_runs_is_what_painting_them_one_by_one_is(runs: list[tuple[str
         x = line.put(x, text, styles[style])
 
     assert strip_of(((text, styles[style]) for text, style in runs), 12, styles[0]) == line.strip()
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (80, ["requests waiting 3", "time             1 s"]),
+        (30, ["requests      3", "waiting", "time          1 s"]),
+    ],
+)
+def test_names_of_facts_are_broken_only_where_a_pane_is_narrow(
+    width: int, lines: list[str]
+) -> None:
+    told = lay_out([Fact("requests waiting", ("3",)), Fact("time", ("1 s",))], width)
+
+    assert ["".join(piece.text for piece in line).rstrip() for line in told] == lines
+
+
+def test_a_name_of_a_fact_that_is_longer_than_any_column_is_broken() -> None:
+    told = lay_out([Fact("a name of forty cells that goes on and on", ("3",))], 200)
+
+    assert len(told) == 3
+    assert "".join(piece.text for piece in told[0]).rstrip() == "a name of forty 3"
