@@ -155,7 +155,7 @@ def tell_outputs(recording: SchedulerRecording, ts_ns: int, formed: Formed,
     if not is_as_expected:
         given = (each for some in sent for each in some.outputs)
         names = {each.request_id for each in given if each.new_token_ids}
-        without = set(formed.output.num_scheduled_tokens) - names
+        without = [name for name in formed.output.num_scheduled_tokens if name not in names]
     recording.ended(formed.step, ts_ns, without, *how)
     first = [
         (row.request, "first-token", 1, None)

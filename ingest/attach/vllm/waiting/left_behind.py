@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import dropwhile, islice
+from itertools import chain, dropwhile, islice
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import LeftOut, SchedulerRecording
@@ -80,7 +80,7 @@ class LeftBehind:
         name = None if head is None else head.request_id
         if self._has_moved or name != self._last_head:
             self._tell_near(name, now)
-        for other in self._fresh.keys() | self._heads.keys():
+        for other in chain(self._fresh, self._heads):  # in an order that no hash decides
             now.setdefault(other, LeftOut(other, "queue", BEHIND))
         self._fresh.clear()
         self._tell(ts_ns, now)

@@ -188,6 +188,14 @@ def test_whoever_is_not_the_head_is_behind_it_and_those_near_it_are_told_who_it_
     assert len(said) == NEAR + 3
 
 
+def test_those_behind_the_head_are_told_of_in_the_order_in_which_they_came() -> None:
+    left, _, told = line_of(40)
+
+    left.tell_waiting(1, Call(budget_left=0))
+
+    assert [each.request for each in told.left] == [f"r{number}" for number in range(40)]
+
+
 def test_a_reason_that_still_holds_is_not_told_again() -> None:
     left, _, told = line_of(20)
     left.tell_waiting(1, Call(budget_left=0))
