@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
+from stepscope.app.timeline.lanes.counters import Counter
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
 from stepscope.app.timeline.lanes.steps import known_steps
@@ -27,7 +28,7 @@ class LoadOverTime:
     """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
 
     Cores and GPUs busy are a share of all of them; tokens, spans, requests and arrivals a share of
-    the busiest pixel.
+    the busiest pixel; a counter lies between its lowest value or 0 and its highest.
     """
 
     what: str
@@ -40,9 +41,15 @@ class LoadOverTime:
 
 
 def load_of(
-    trace: Trace, sections: Sequence[Section], devices: BusyDevices, edges: Ints
+    trace: Trace,
+    sections: Sequence[Section],
+    counters: Sequence[Counter],
+    devices: BusyDevices,
+    edges: Ints,
 ) -> LoadOverTime:
-    """Load over pixels: core groups if the trace has them, else GPUs, tokens, spans, requests."""
+    """Load over pixels: core groups if the trace has them, else GPUs, tokens, spans, requests, or
+    the first counter.
+    """
     by_name = {section.name: section for section in sections}
     if "core groups" in by_name:
         return _busy(
@@ -57,7 +64,15 @@ def load_of(
         return _scaled(_of_tracks(tracks, edges))
     if "requests" in by_name:
         return _scaled(_of_requests(by_name["requests"].index, edges))
-    return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+    return _of_counter(counters[0] if counters else None, edges)
+
+
+def _of_counter(counter: Counter | None, edges: Ints) -> LoadOverTime:
+    """What a counter's lane shows of it; nothing if there is none."""
+    if counter is None:
+        return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+    heights = counter.series(edges).heights()[None].astype(np.float32)
+    return LoadOverTime(counter.name.label, (palette.COUNTER,), heights / np.float32(255))
 
 
 def _scaled(load: LoadOverTime) -> LoadOverTime:

@@ -189,7 +189,8 @@ class Timeline:
 
     def load_at(self, edges: Ints, shown: Ints) -> LoadOverTime:
         """The same between rising edges."""
-        return load_of(self._trace, self._first._sections, self._devices, edges).widened(shown)
+        sections, counters = self._first._sections, [*self._counters.values()]
+        return load_of(self._trace, sections, counters, self._devices, edges).widened(shown)
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
 

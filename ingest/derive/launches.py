@@ -106,7 +106,8 @@ def _meanwhile(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
     on_host = steps.filter(of_host(told["category"].gather(tag_row)))
     has_tags = pl.Series(np.isin(base, base[tag_row]))
     is_call = pl.col("correlation").is_not_null() & ~pl.col("is_on_device")
-    calls = told.with_row_index("row").filter(is_call & pl.col("step").is_null() & ~has_tags)
+    calls = told.select("ts_ns", "step", "correlation", "is_on_device").with_row_index("row")
+    calls = calls.filter(is_call & pl.col("step").is_null() & ~has_tags)
     ts_ns = calls["ts_ns"].to_numpy()
     last = np.searchsorted(on_host["ts_ns"].to_numpy(), ts_ns, "right") - 1
     num_open = last + 1 - np.searchsorted(np.sort(_end_ns(on_host).to_numpy()), ts_ns, "right")
@@ -117,9 +118,10 @@ def _meanwhile(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
 def _launched(told: pl.DataFrame, steps: pl.DataFrame, base: Tracks) -> Found:
     """What was launched within a step and has none yet, and that step."""
     del steps, base
-    has_correlation = pl.col("correlation").is_not_null()
-    launches = told.filter(has_correlation, pl.col("step").is_not_null())
-    others = told.with_row_index("row").filter(has_correlation, pl.col("step").is_null())
+    tied = told.select("correlation", "step").with_row_index("row")
+    tied = tied.filter(pl.col("correlation").is_not_null())
+    launches = tied.filter(pl.col("step").is_not_null())
+    others = tied.filter(pl.col("step").is_null())
     first, last = pl.col("step").min(), pl.col("step").max().alias("last")
     of_steps = launches.group_by("correlation").agg(first, last)
     own = of_steps.filter(pl.col("step") == pl.col("last"))

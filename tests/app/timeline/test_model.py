@@ -250,3 +250,14 @@ def test_the_load_of_requests_without_steps_is_how_many_there_are_in_each_state(
     waiting = load.shares[load.states.index(WAITING)]
     assert waiting.tolist() == pytest.approx([0.5, 1, 0, 0], abs=1e-3)
     assert load.shares.sum(axis=0).tolist() == pytest.approx([0.5, 1, 1, 0.5], abs=1e-3)
+
+
+def test_the_load_of_counters_alone_is_the_first_of_them_on_its_own_scale() -> None:
+    samples = [(0, 10.0), (50_000, 40.0), (75_000, 20.0), (100_000, 20.0)]
+    rows = [{"ts_ns": ts_ns, "track": "t", "name": "kv usage", "value": value}
+            for ts_ns, value in samples]  # fmt: skip
+
+    load = Timeline.of(trace_of(counters=rows)).load(4)
+
+    assert (load.what, load.states) == ("kv usage", (COUNTER,))
+    assert load.shares[0].tolist() == pytest.approx([0.25, 0.25, 1, 0.5], abs=0.01)
