@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,20 +70,21 @@ def chrome_tables(events: Collected) -> ChromeTables:
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
     lost = pl.concat([endless, numberless])
     fates = rest.join(lost, on="event", how="left").select("ph", pl.coalesce("skip", "lost"))
+    spans = with_lanes(_spans(events.slices, templates, slices), _order(events.slices, slices))
+    spans, tags = with_devices(spans, events.numbers)
+    events.args.add_texts(slices["args"])
     ends = arrows.filter(pl.col("skip").is_null())
     kept = fates.filter(pl.col("skip").is_null())["ph"]
-    with ThreadPoolExecutor(1) as apart:  # of these the one takes as long as all others
-        spans = _spans(events.slices, templates, slices)
-        laned = apart.submit(with_lanes, spans, _order(events.slices, slices))
-        candidates = _candidates(events, slices)
-        read = _counted(kept, _enum(templates, "ph").gather(ends["template"]), X=len(events.slices))
-        skipped = _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls())
-        repairs = _repaired(events, templates, repaired)
-        events.args.add_texts(slices["args"])
-    spans, tags = with_devices(laned.result(), events.numbers)
-    flows = _flows(ends, templates, spans)
     return ChromeTables(
-        spans, tags, events.args, candidates, flows, counters, read, skipped, repairs
+        spans,
+        tags,
+        events.args,
+        _candidates(events, slices),
+        _flows(ends, templates, spans),
+        counters,
+        _counted(kept, _enum(templates, "ph").gather(ends["template"]), X=len(events.slices)),
+        _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
+        _repaired(events, templates, repaired),
     )
 
 
