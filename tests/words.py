@@ -45,13 +45,19 @@ class Gone:
 
     def uses(self, path: str, text: str) -> list[str]:
         """The places, as `path:line`, at which it is still used."""
-        if not path.startswith(self.folders):
+        if not path.startswith(self.folders) or not self._may_be_in(path + text):
             return []
         names = self.names_alone
         stands = _in_names(path, text) if names else enumerate(text.splitlines(), 1)
         return sorted({f"{path}:{at}" for at, said in stands if self._is_in(said)})
 
+    def _may_be_in(self, said: str) -> bool:
+        """Whether its letters are there at all: most texts have not even them."""
+        return self.word.lower().partition(" ")[0] in said.lower()
+
     def _is_in(self, said: str) -> bool:
+        if not self._may_be_in(said):
+            return False
         for each in self.spared:
             said = said.replace(each, "")
         parts = " ".join(_PART.findall(said)).lower()
@@ -77,7 +83,13 @@ def _quoted(text: str) -> tuple[str, ...]:
     return tuple(re.findall(r"`([^`]+)`", text))
 
 
-def _in_names(path: str, text: str) -> Iterator[tuple[int, str]]:
+@cache
+def _in_names(path: str, text: str) -> tuple[tuple[int, str], ...]:
+    """The names in a file and its own, with the line of each: once for all words."""
+    return tuple({*_names(path, text)})
+
+
+def _names(path: str, text: str) -> Iterator[tuple[int, str]]:
     yield 0, Path(path).stem
     if path.endswith((".py", ".pyi")):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):

@@ -1,15 +1,14 @@
 """What the hooks cost a scheduler of vLLM, without a model: CPU time of the thread that schedules.
 
-Two schedulers take turns, round by round, and one of them is recorded. A round is as many steps as
-a KV block has tokens, so that each round claims as much; the least of all rounds counts, as
-whatever else the machine does only adds to it. Between two calls a forward pass pushes everything
-out of the processor's caches; here a walk over memory does (`cold`).
+Two schedulers step in turn, one with our functions and one without (`bench_in_turn`). Between two
+calls a forward pass pushes everything out of the processor's caches; here a walk over memory does
+(`cold`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -20,10 +19,10 @@ import numpy as np
 from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.vllm.attached import AttachedScheduler
-from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.replay.script import Asked
 from stepscope.ingest.replay.vllm.scheduler import VllmScheduler
+from tests.vllm.bench_in_turn import More, Pair, Placed, parts_of_scheduler
 
 BLOCK_SIZE = 16
 CACHE = np.zeros(2 * 2**20)
@@ -116,68 +115,18 @@ class _Theirs:
         self.function = timed
 
 
-class Ours:
-    """All that is put around functions of a scheduler's engine: it can be taken off, and put on.
-
-    What an object of the engine has of its own, and its class has, too, was put there by us. Of
-    classes it is known by what stands behind it (`__wrapped__`).
-    """
-
-    def __init__(self, scheduler: Any) -> None:
-        manager = scheduler.kv_cache_manager
-        objects = [scheduler, manager, manager.block_pool, *WaitingLine(scheduler).queues]
-        self._of_objects = [
-            (each, name, value)
-            for each in objects
-            for name, value in getattr(each, "__dict__", {}).items()
-            if callable(value) and hasattr(type(each), name)
-        ]
-        self._of_classes = [
-            (kind, name, value, value.__wrapped__)
-            for kind in _classes()
-            for name, value in vars(kind).items()
-            if getattr(value, "__code__", None) is not None and _is_ours(value)
-        ]
-
-    def take_off(self) -> None:
-        """Have the engine call its own functions."""
-        for owner, name, _ in self._of_objects:
-            delattr(owner, name)
-        for kind, name, _, theirs in self._of_classes:
-            setattr(kind, name, theirs)
-
-    def put_on(self) -> None:
-        """Have it call ours again."""
-        for owner, name, ours in self._of_objects:
-            setattr(owner, name, ours)
-        for kind, name, ours, _ in self._of_classes:
-            setattr(kind, name, ours)
-
-
-def _classes() -> list[type]:
-    from vllm.v1.engine.core_client import InprocClient
-    from vllm.v1.engine.output_processor import OutputProcessor
-    from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
-    return [InprocClient, OutputProcessor, GPUModelRunner]
-
-
-def _is_ours(function: Any) -> bool:
-    return Path(function.__code__.co_filename).parts[-3:-1] == ("ingest", "attach")
-
-
 class Driven:
     """A scheduler, fed with one token for each request of a batch that gives one."""
 
-    def __init__(self, load: Load, name: str) -> None:
+    def __init__(self, load: Load, *, cold: bool) -> None:
         most = load.num_running + (0 if load.num_waiting else 64 * bool(load.every))
         config = {
             "block_size": BLOCK_SIZE, "num_blocks": 40_000, "max_model_len": 8192,
             "max_num_seqs": most, "max_num_batched_tokens": 2048,
             "enable_prefix_caching": load.caches,
         }  # fmt: skip
-        self.load, self.name, self.came = load, name, 0
-        self.steps = 0
+        self.load, self.came, self.num_steps = load, 0, 40
+        self._pushed_out = CACHE if cold else None
         self.vllm = VllmScheduler(config)
         self.scheduler = self.vllm.scheduler
 
@@ -186,67 +135,79 @@ class Driven:
         for _ in range(self.load.num_running + self.load.num_waiting):
             self.add(30, 8000)
         for _ in range(20):
-            self.step(None)
+            self.idle()
 
     def add(self, length: int, max_tokens: int) -> None:
-        name = f"{self.name}-{self.came:06}"
+        self.vllm.add(Asked(f"{self.came:06}", length, max_tokens, 0))
         self.came += 1
-        self.vllm.add(Asked(name, length, max_tokens, 0))
 
-    def step(self, pushed_out: Any) -> int:
-        """CPU nanoseconds of the scheduler's two calls, and of requests that came."""
+    def begin(self) -> None:
+        pass
+
+    def idle(self) -> None:
+        self._step()
+
+    def at(self, place: int) -> float:
+        """CPU seconds of the scheduler's two calls, and of requests that came."""
         load, took = self.load, 0
-        if load.every and self.steps % load.every == 0:
+        if load.every and place % load.every == 0:
             began = time.thread_time_ns()
             for number in range(load.burst):
-                self.add(60 + (self.steps + number) % 40, 20)
+                self.add(60 + (place + number) % 40, 20)
             took += time.thread_time_ns() - began
-        self.steps += 1
-        _push_out(pushed_out)
+        return (took + self._step()) / 1e9
+
+    def end(self) -> None:
+        load = self.load
+        while len(self.scheduler.requests) > load.num_running + load.num_waiting:
+            self._step()
+
+    def parts(self) -> Sequence[Any]:
+        return parts_of_scheduler(self.scheduler)
+
+    def _step(self) -> int:
+        _push_out(self._pushed_out)
         began = time.thread_time_ns()
         output = self.scheduler.schedule()
-        took += time.thread_time_ns() - began
+        took = time.thread_time_ns() - began
         made = _made(self.scheduler, output)
-        _push_out(pushed_out)
+        _push_out(self._pushed_out)
         began = time.thread_time_ns()
         self.scheduler.update_from_output(output, made)
         return took + time.thread_time_ns() - began
 
 
-def cost(load: Load, folder: Path, *, cold: bool, num_rounds: int = 12) -> tuple[float, float]:
-    """Microseconds a step of the scheduler alone, and of what recording adds to it."""
-    plain, recorded = Driven(load, "plain"), Driven(load, "recorded")
-    recorder = Recorder(folder, producer="vllm")
-    attached = AttachedScheduler(recorded.scheduler, RecordedScheduler(recorder))
-    for each in (plain, recorded):
+def cost(load: Load, folder: Path, *, cold: bool, seconds: float = 6) -> More:
+    """What recording adds to a step of the scheduler alone."""
+    placed = Placed()
+    with placed.installed():
+        both = [Driven(load, cold=cold) for _ in range(2)]
+        attached = [
+            AttachedScheduler(
+                each.scheduler,
+                RecordedScheduler(Recorder(folder / str(number), producer="vllm")),
+            )
+            for number, each in enumerate(both)
+        ]
+    for each in both:
         each.fill()
-    best = {plain.name: 1e18, recorded.name: 1e18}
-    for each in _in_turn(plain, recorded, num_rounds):
-        took = sum(each.step(CACHE if cold else None) for _ in range(_round(load)))
-        best[each.name] = min(best[each.name], took / _round(load))
-    attached.close()
-    return best[plain.name] / 1e3, (best[recorded.name] - best[plain.name]) / 1e3
+    more = More.of(Pair(both, placed).phases(seconds))
+    for ours in attached:
+        ours.close()
+    return more
 
 
 def lines(folder: Path, only: str = "") -> Iterator[str]:
     """Two lines for each load whose name has `only`."""
     for number, load in enumerate(LOADS):
         for cold in (False, True) if only in load.name else ():
-            plain, more = cost(load, folder / f"hooks-{number}-{cold}", cold=cold)
+            more = cost(load, folder / f"hooks-{number}-{cold}", cold=cold)
             how = "out of cold caches" if cold else "out of warm caches"
+            hooks = [share * more.step * 1e6 for share in (more.share, more.low, more.high)]
             yield (
-                f"{load.name}, {how}: the scheduler takes {plain:,.1f} us of CPU a step, "
-                f"its hooks {more:+,.1f} us"
+                f"{load.name}, {how}: the scheduler takes {more.step * 1e6:,.1f} us of CPU a step, "
+                f"its hooks {hooks[0]:+,.1f} us ({hooks[1]:+,.1f} to {hooks[2]:+,.1f})"
             )
-
-
-def _round(load: Load) -> int:
-    return max(BLOCK_SIZE * 2, load.every * 2)
-
-
-def _in_turn(plain: Driven, recorded: Driven, num_rounds: int) -> Iterator[Driven]:
-    for number in range(num_rounds):
-        yield from (plain, recorded) if number % 2 else (recorded, plain)
 
 
 def _push_out(cache: Any) -> None:

@@ -1,9 +1,10 @@
 """What recording costs a vLLM on a GPU: `python -m tests.vllm.bench_on_gpu`, where it is installed.
 
-The loads are those of `bench`, each driven in one process with our functions and without them in
-turn. A model has the shape of one that people serve, random weights and a vocabulary of 512 words,
-which makes its steps a little shorter than theirs. What it decodes runs as CUDA graphs. A step is
-measured by the wall's clock: while the engine waits for its GPU, nothing else runs.
+The loads are those of `bench`, each driven by two engines of one process in turn, one with our
+functions and one without. A model has the shape of one that people serve, random weights and a
+vocabulary of 512 words, which makes its steps a little shorter than theirs. What it decodes runs as
+CUDA graphs. A step is measured by the wall's clock: while the engine waits for its GPU, nothing
+else runs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.vllm.bench import LOADS, Driven, Group, Load, compared
+from tests.vllm.bench import LOADS, timed_phases
 from tests.vllm.bench_hooks import Timed
+from tests.vllm.bench_in_turn import Driven, More, Pair, Placed
 from tests.vllm.tiny_llama import make_shape
 
 SHAPES = {
@@ -62,38 +64,40 @@ def main() -> None:
 
 
 def _drive(model: Path, seconds: float, *, is_async: bool) -> None:
-    """Run all loads on one engine, which takes as long to start as a load takes to measure.
+    """Run all loads on the same engines, which take as long to start as a load takes to measure.
 
-    With negative `seconds` our own functions are timed.
+    With negative `seconds` our own functions are timed, on one engine.
     """
-    from vllm import LLM
-
-    timed = Timed()
-    if seconds < 0:
-        timed.install()
-    room = max(load.num_running + load.room for load in LOADS)
-    engine: Any = LLM(
-        model=str(model), load_format="dummy", dtype="bfloat16", max_model_len=4096,
-        max_num_seqs=room, max_num_batched_tokens=2048, disable_log_stats=True,
-        async_scheduling=is_async, enable_prefix_caching=False, gpu_memory_utilization=0.9,
-        compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"},
-    ).llm_engine  # fmt: skip
+    timed, placed = Timed(), Placed()
+    (timed if seconds < 0 else placed).install()
+    engines = [_engine(model, is_async=is_async) for _ in range(1 if seconds < 0 else 2)]
     for load in LOADS:
-        _let_run(engine, load.num_running + load.room)
-        driven = Driven(engine, load, time.perf_counter)
+        for engine in engines:
+            _let_run(engine, load.num_running + load.room)
+        both = [Driven(engine, load, time.perf_counter) for engine in engines]
         if seconds < 0:
-            told = _own(driven, timed, -seconds)
+            told = _own(both[0], timed, -seconds)
         else:
-            groups: list[Group] = []
-            until = time.perf_counter() + seconds
-            while time.perf_counter() < until:
-                driven.refill()
-                groups.append(driven.in_turn())
-            told = compared(groups, load.num_steps)
-        driven.clear()
+            told = str(More.of(Pair(both, placed).phases(seconds)))
+        for driven in both:
+            driven.clear()
         sys.stdout.write(f"{load.name}: {told}; at most {load.limit:.0%} is asked for\n")
         sys.stdout.flush()
-    engine.engine_core.shutdown()
+    for engine in engines:
+        engine.engine_core.shutdown()
+
+
+def _engine(model: Path, *, is_async: bool) -> Any:
+    """An engine on less than half of a GPU."""
+    from vllm import LLM
+
+    room = max(load.num_running + load.room for load in LOADS)
+    return LLM(
+        model=str(model), load_format="dummy", dtype="bfloat16", max_model_len=4096,
+        max_num_seqs=room, max_num_batched_tokens=2048, disable_log_stats=True,
+        async_scheduling=is_async, enable_prefix_caching=False, gpu_memory_utilization=0.45,
+        compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"},
+    ).llm_engine  # fmt: skip
 
 
 def _let_run(engine: Any, most: int) -> None:
@@ -103,17 +107,8 @@ def _let_run(engine: Any, most: int) -> None:
 
 
 def _own(driven: Driven, timed: Timed, seconds: float) -> str:
-    load: Load = driven.load
-    both = []
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        driven.refill()
-        timed.ns, timed.is_on = 0, True
-        took = sum(driven.block(time.perf_counter))
-        timed.is_on = False
-        driven.wind_down()
-        both.append((timed.ns / 1e9 / load.num_steps, took / load.num_steps))
-    ours, step = median(ours for ours, _ in both), median(step for _, step in both)
+    told = timed_phases(driven, timed, seconds)
+    ours, step = median(ours for ours, _ in told), median(step for _, step in told)
     return (
         f"our own functions take {ours * 1e6:,.1f} us of a step, {ours / step:.2%} of its "
         f"{step * 1e6:,.0f}"

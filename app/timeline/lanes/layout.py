@@ -48,8 +48,7 @@ def lay_out(trace: Trace, piles: Piles | None = None) -> Layout:
     tracks = lay_out_tracks(trace, spans, bounds[1])
     del spans
     laid = LaidLanes(piles)
-    for name, found in laid_out(trace, bounds[1], tracks):
-        laid.add_section(name, found)
+    laid.add_sections(laid_out(trace, bounds[1], tracks))
     return Layout(
         bounds, tracks.top, tracks.share_of, tracks.called, tuple(laid.lanes), tuple(laid.names),
         tuple(laid.sections),
