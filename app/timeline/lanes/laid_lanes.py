@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import polars as pl
 
@@ -28,23 +25,15 @@ class LaidLanes:
         self.sections: list[Section] = []
         self.counters: dict[int, Counter] = {}
 
-    def add_sections(self, found: Iterable[tuple[str, LaneSpans]]) -> None:
-        """Lay out the lanes of sections, with a sub-lane for what ran at the same time.
-
-        Sections have nothing to do with each other: two are put together at a time.
-        """
-        there = ((section, spans) for section, spans in found if spans.names)
-        with ThreadPoolExecutor(2) as workers:
-            begun = [
-                (section, spans, workers.submit(_put_together, spans, f"{at}.", self._piles))
-                for at, (section, spans) in enumerate(there)
-            ]
-            for section, spans, put in begun:
-                columns, num_sublanes = put.result()
-                first_lane = len(self.lanes)
-                kind = "steps" if section == "steps" else "spans"
-                self._add(section, kind, spans.names, num_sublanes)
-                self.sections.append(Section(section, first_lane, SpanIndex(columns)))
+    def add_section(self, section: str, found: LaneSpans) -> None:
+        """Lay out the lanes of a section, with a sub-lane for what ran at the same time."""
+        if not found.names:
+            return
+        columns, num_sublanes = _put_together(found, f"{len(self.sections)}.", self._piles)
+        first_lane = len(self.lanes)
+        kind = "steps" if section == "steps" else "spans"
+        self._add(section, kind, found.names, num_sublanes)
+        self.sections.append(Section(section, first_lane, SpanIndex(columns)))
 
     def add_counters(self, found: tuple[Counter, ...]) -> None:
         """Lay out a lane for each counter."""

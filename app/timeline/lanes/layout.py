@@ -48,7 +48,8 @@ def lay_out(trace: Trace, piles: Piles | None = None) -> Layout:
     tracks = lay_out_tracks(trace, spans, bounds[1])
     del spans
     laid = LaidLanes(piles)
-    laid.add_sections(laid_out(trace, bounds[1], tracks))
+    for name, found in laid_out(trace, bounds[1], tracks):
+        laid.add_section(name, found)
     return Layout(
         bounds, tracks.top, tracks.share_of, tracks.called, tuple(laid.lanes), tuple(laid.names),
         tuple(laid.sections),
