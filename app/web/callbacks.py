@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output, State, html, no_update
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.development.base_component import Component
 from flask import request
 
@@ -87,10 +87,17 @@ def _answer_view(app: Dash, source: Source) -> None:
         index = loaded.step_index(resolved.view.step)
         pane = _pane(loaded, resolved.view)
         tokens = figures.tokens_near(loaded.composition, index)
+        if is_light:
+            pane, tokens = shades.in_light(pane), shades.figure_in_light(tokens)
+        if [*ctx.triggered_prop_ids] == ["light.data"]:
+            # All but charts have their colours from the style sheet, and stay as they are: to make
+            # a table of thousands of cells anew can take Dash half a minute.
+            shown = pane if shades.has_charts(pane) else no_update
+            return shown, no_update, tokens, no_update, props["search"], no_update
         return (
-            shades.in_light(pane) if is_light else pane,
+            pane,
             about(loaded, resolved),
-            shades.figure_in_light(tokens) if is_light else tokens,
+            tokens,
             _page_of(resolved.view.explain),
             props["search"],
             relation(loaded, resolved.cursor[0]) if isinstance(loaded, LoadedPair) else [],

@@ -50,6 +50,16 @@ def painted(svg: str) -> str:
     return _PAINTED.sub(lambda found: f'{found[1]}="{shade(found[2])}"', svg)
 
 
+def has_charts(shown: Any) -> bool:
+    """Whether there is a chart among components."""
+    if isinstance(shown, (list, tuple)):
+        return any(map(has_charts, shown))
+    is_chart = isinstance(shown, dcc.Graph)
+    return is_chart or (
+        isinstance(shown, Component) and has_charts(getattr(shown, "children", None))
+    )
+
+
 def in_light(shown: Any) -> Any:
     """Components whose charts have the colours of a light ground; they are changed in place."""
     for each in shown if isinstance(shown, (list, tuple)) else [shown]:

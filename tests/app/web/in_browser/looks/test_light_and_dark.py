@@ -66,6 +66,19 @@ def test_the_switch_goes_over_to_the_other_and_is_remembered(opened: Visit) -> N
     assert page.evaluate(GROUND) == BLACK
 
 
+@pytest.mark.parametrize(("tab", "is_same"), [("table", True), ("sql", True), ("overview", False)])
+def test_only_a_pane_with_charts_is_made_anew_for_the_other_ground(
+    tab: str, is_same: bool, opened: Visit
+) -> None:
+    page = opened.go(f"?tab={tab}")
+    page.locator("#pane > *").first.evaluate("shown => { shown.dataset.seen = 1 }")
+
+    page.locator("#theme").click()
+    opened.settle()
+    assert page.evaluate(GROUND) == BLACK
+    assert page.locator("#pane > [data-seen]").count() == is_same
+
+
 def test_the_page_follows_the_system_again_once_both_are_the_same(opened: Visit) -> None:
     page = opened.go()
 
