@@ -74,11 +74,12 @@ def _answer_view(app: Dash, source: Source) -> None:
         Output("relation", "children"),
         Input("view", "data"),
         Input("light", "data"),
+        State("filled", "data"),
         REVISION,
         prevent_initial_call=True,
     )
     def fill(
-        props: dict[str, Any] | None, is_light: bool | None, revision: object
+        props: dict[str, Any] | None, is_light: bool | None, filled: object, revision: object
     ) -> tuple[Any, ...]:
         if props is None:
             return (no_update,) * 6
@@ -89,7 +90,7 @@ def _answer_view(app: Dash, source: Source) -> None:
         tokens = figures.tokens_near(loaded.composition, index)
         if is_light:
             pane, tokens = shades.in_light(pane), shades.figure_in_light(tokens)
-        if [*ctx.triggered_prop_ids] == ["light.data"]:
+        if [*ctx.triggered_prop_ids] == ["light.data"] and filled == props["search"]:
             # All but charts have their colours from the style sheet, and stay as they are: to make
             # a table of thousands of cells anew can take Dash half a minute.
             shown = pane if shades.has_charts(pane) else no_update
