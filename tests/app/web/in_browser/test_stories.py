@@ -106,6 +106,7 @@ def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(
     visit: Open, sample_traces: Path
 ) -> None:
     opened = visit(Trace.open(sample_traces / stories.BEFORE))
+    opened.go()
 
     page = look_for(opened, "nobody", "W", "what")
 
