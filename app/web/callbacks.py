@@ -86,21 +86,21 @@ def _answer_view(app: Dash, source: Source) -> None:
         loaded = source.at(revision)
         resolved = resolve(loaded, props["search"])
         index = loaded.step_index(resolved.view.step)
-        pane = _pane(loaded, resolved.view)
+        shown, pane = [props["search"], revision], _pane(loaded, resolved.view)
         tokens = figures.tokens_near(loaded.composition, index)
         if is_light:
             pane, tokens = shades.in_light(pane), shades.figure_in_light(tokens)
-        if [*ctx.triggered_prop_ids] == ["light.data"] and filled == props["search"]:
+        if [*ctx.triggered_prop_ids] == ["light.data"] and filled == shown:
             # All but charts have their colours from the style sheet, and stay as they are: to make
             # a table of thousands of cells anew can take Dash half a minute.
-            shown = pane if shades.has_charts(pane) else no_update
-            return shown, no_update, tokens, no_update, props["search"], no_update
+            charts = pane if shades.has_charts(pane) else no_update
+            return charts, no_update, tokens, no_update, shown, no_update
         return (
             pane,
             about(loaded, resolved),
             tokens,
             _page_of(resolved.view.explain),
-            props["search"],
+            shown,
             relation(loaded, resolved.cursor[0]) if isinstance(loaded, LoadedPair) else [],
         )
 

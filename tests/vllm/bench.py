@@ -26,7 +26,8 @@ from typing import Any
 
 from stepscope.ingest.trace import Trace
 from tests.vllm.bench_hooks import Timed, lines
-from tests.vllm.bench_in_turn import Driven, Load, More, Pair, Placed
+from tests.vllm.bench_in_turn import Driven, Load, Pair, Placed
+from tests.vllm.bench_pairs import More
 from tests.vllm.runs import ENGINE, trace_folders
 from tests.vllm.tiny_llama import make
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from tests.vllm.bench import LOADS, timed_phases
 from tests.vllm.bench_hooks import Timed
-from tests.vllm.bench_in_turn import Driven, More, Pair, Placed
+from tests.vllm.bench_in_turn import Driven, Pair, Placed
+from tests.vllm.bench_pairs import More
 from tests.vllm.tiny_llama import make_shape
 
 SHAPES = {

@@ -153,9 +153,9 @@ addEventListener("click", (event) => {
   if (target.closest(".hit") || !target.closest("#search")) closeSearch();
 });
 
-/** @param {string | null} search */
-function filled(search) {
-  if (typeof search !== "string") return;
+/** @param {unknown[] | null} shown  the address and the revision that the panes are of */
+function filled(shown) {
+  if (!shown) return;
   charts.awaitThem();
   busy.end("panes");
   stops.filled();

@@ -79,17 +79,6 @@ def test_only_a_pane_with_charts_is_made_anew_for_the_other_ground(
     assert page.locator("#pane > [data-seen]").count() == is_same
 
 
-def test_a_pane_that_is_on_its_way_as_the_ground_changes_comes(opened: Visit) -> None:
-    page = opened.go("?tab=blame")
-
-    with page.expect_request(lambda sent: "pane.children" in (sent.post_data or "")):
-        page.locator("#tab-table").click()
-    page.evaluate("document.getElementById('theme').click()")
-    expect(page.locator("#pane table thead")).to_contain_text("ts_ns")
-    opened.settle()
-    assert page.evaluate(GROUND) == BLACK
-
-
 def test_the_page_follows_the_system_again_once_both_are_the_same(opened: Visit) -> None:
     page = opened.go()
 

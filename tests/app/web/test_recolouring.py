@@ -1,0 +1,61 @@
+"""What the server sends as the page becomes light or dark: charts, and what has not come yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from stepscope.analyzers.check.run import check
+from stepscope.app.web.server import create_app
+from tests.app.web.small_traces import conflict_trace
+
+OUTPUTS = ("pane.children", "about.children", "tokens.figure", "rule.children", "filled.data",
+           "relation.children")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client() -> FlaskClient:
+    trace = conflict_trace()
+    client: FlaskClient = create_app(trace, check(trace)).server.test_client()
+    return client
+
+
+def sent(client: FlaskClient, changed: str, search: str, filled: object, revision: object) -> Any:
+    """What the server sends of a pane, when the page says what has changed and what it shows."""
+    told = {"id": "view", "property": "data", "value": {"search": search}}
+    light = {"id": "light", "property": "data", "value": True}
+    pairs = [dict(zip(("id", "property"), each.split("."), strict=True)) for each in OUTPUTS]
+    body = {
+        "output": f"..{'...'.join(OUTPUTS)}..", "outputs": pairs, "inputs": [told, light],
+        "changedPropIds": [changed],
+        "state": [
+            {"id": "filled", "property": "data", "value": filled},
+            {"id": "revision", "property": "data", "value": revision},
+        ],
+    }  # fmt: skip
+    answer = client.post("/_dash-update-component", json=body)
+    assert answer.status_code == 200
+    return answer.get_json()["response"]
+
+
+@pytest.mark.parametrize(("tab", "has_charts"), [("table", False), ("sql", False),
+                                                 ("overview", True)])  # fmt: skip
+def test_a_pane_that_is_shown_is_sent_again_for_its_charts_alone(
+    client: FlaskClient, tab: str, has_charts: bool
+) -> None:
+    search = f"?tab={tab}"
+
+    shown = sent(client, "view.data", search, None, 0)
+    assert shown["filled"]["data"] == [search, 0]
+    again = sent(client, "light.data", search, [search, 0], 0)
+    assert {*again} == {"tokens", "filled"} | ({"pane"} if has_charts else set())
+
+
+@pytest.mark.parametrize("filled", [None, ["?tab=sql", 0], ["?tab=table", 1], "?tab=table", 5, {}])
+def test_a_pane_that_has_not_come_yet_is_sent_whole(client: FlaskClient, filled: object) -> None:
+    """What is on its way when the ground changes is dropped by Dash: this answer stands for it."""
+    first = sent(client, "view.data", "?tab=table", None, 0)
+
+    assert sent(client, "light.data", "?tab=table", filled, 0) == first
