@@ -49,7 +49,7 @@ bench: .venv/dev.stamp  ## print what recording, drawing and checking cost on th
 	$(BIN)/python -m tests.bench
 
 bench-vllm: .venv-vllm/ready.stamp  ## print what recording costs a vLLM on this machine, with and without in turn
-	$(VLLM) -m tests.vllm.bench
+	$(VLLM) -m tests.vllm.costs.bench
 
 bench-sglang: .venv-sglang/ready.stamp  ## print what recording costs a scheduler of SGLang, with and without in turn
 	$(SGLANG) -m tests.sglang.bench

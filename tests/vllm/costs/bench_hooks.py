@@ -22,8 +22,8 @@ from stepscope.ingest.attach.vllm.attached import AttachedScheduler
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.replay.script import Asked
 from stepscope.ingest.replay.vllm.scheduler import VllmScheduler
-from tests.vllm.bench_in_turn import Pair, Placed, parts_of_scheduler
-from tests.vllm.bench_pairs import More
+from tests.vllm.costs.bench_in_turn import Pair, Placed, parts_of_scheduler
+from tests.vllm.costs.bench_pairs import More
 
 BLOCK_SIZE = 16
 CACHE = np.zeros(2 * 2**20)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from stepscope.ingest.attach.hooks import Hooks
-from tests.vllm.bench_in_turn import Load, Pair, Placed
-from tests.vllm.bench_pairs import More
+from tests.vllm.costs.bench_in_turn import Load, Pair, Placed
+from tests.vllm.costs.bench_pairs import More
 
 
 class Engine:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.ingest.trace import Trace
-from tests.vllm.bench_hooks import Timed, lines
-from tests.vllm.bench_in_turn import Driven, Load, Pair, Placed
-from tests.vllm.bench_pairs import More
+from tests.vllm.costs.bench_hooks import Timed, lines
+from tests.vllm.costs.bench_in_turn import Driven, Load, Pair, Placed
+from tests.vllm.costs.bench_pairs import More
 from tests.vllm.runs import ENGINE, trace_folders
 from tests.vllm.tiny_llama import make
 
@@ -152,7 +152,7 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
 
 def _driven(model: Path, traces: Path, number: int, seconds: float, *more: str) -> dict[str, Any]:
     """Run a load in a process of its own."""
-    command = [sys.executable, "-m", "tests.vllm.bench", "--drive", str(model), str(number)]
+    command = [sys.executable, "-m", "tests.vllm.costs.bench", "--drive", str(model), str(number)]
     done = subprocess.run(
         [*command, "--seconds", str(seconds), *more], capture_output=True, text=True, check=False,
         env={**os.environ, "STEPSCOPE_TRACE": str(traces)},

@@ -1,4 +1,4 @@
-"""What recording costs a vLLM on a GPU: `python -m tests.vllm.bench_on_gpu`, where it is installed.
+"""What recording costs a vLLM on a GPU: `python -m tests.vllm.costs.bench_on_gpu`, where vLLM is.
 
 The loads are those of `bench`, each driven by two engines of one process in turn, one with our
 functions and one without. A model has the shape of one that people serve, random weights and a
@@ -19,10 +19,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.vllm.bench import LOADS, timed_phases
-from tests.vllm.bench_hooks import Timed
-from tests.vllm.bench_in_turn import Driven, Pair, Placed
-from tests.vllm.bench_pairs import More
+from tests.vllm.costs.bench import LOADS, timed_phases
+from tests.vllm.costs.bench_hooks import Timed
+from tests.vllm.costs.bench_in_turn import Driven, Pair, Placed
+from tests.vllm.costs.bench_pairs import More
 from tests.vllm.tiny_llama import make_shape
 
 SHAPES = {
@@ -57,7 +57,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         model = make_shape(Path(name) / "model", SHAPES[asked.shape])
         for seconds in (asked.seconds, -asked.seconds / 4):
-            command = [sys.executable, "-m", "tests.vllm.bench_on_gpu", "--model", str(model)]
+            command = [sys.executable, "-m", "tests.vllm.costs.bench_on_gpu", "--model", str(model)]
             command += ["--seconds", str(seconds), *(["--sync"] if asked.sync else [])]
             subprocess.run(
                 command, check=True, env={**os.environ, "STEPSCOPE_TRACE": f"{name}/traces"}
