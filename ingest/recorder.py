@@ -165,7 +165,8 @@ class Recorder:
 
         The second takes one value for all rows of each column that is the `same`, in that order,
         and at last an iterable with a tuple of the columns `each` of a row; further `names` are
-        null then. Rows of both keep their order. Raises `ConfigError` as `narrow` does, and where
+        null then. A tuple with lists is a row for each of their items, as many as the shortest has.
+        Rows of both keep their order. Raises `ConfigError` as `narrow` does, and where
         the second would leave out a required column.
         """
         known, columns = bound(table, names)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from stepscope.ingest.attach.scheduler_recording import BlockChange, Counts, Gave, LeftOut, Step
@@ -12,7 +12,7 @@ from stepscope.ingest.recording.lasting import BatchRow
 
 _OF_STEPS = ("step", "ts_ns", "formed_ns", *Counts._fields)
 _OF_BLOCKS = "step", "ts_ns", "resource"
-_OF_EACH_BLOCK = "op", "owner", "group", "source", "id", "block_hash"
+_OF_EACH_BLOCK = "op", "id", "owner", "group", "block_hash", "source"  # of a BlockChange
 _OF_REQUESTS = (
     "step", "ts_ns", "subject_kind", "subject", "verdict", "reason", "resource", "needed",
     "available", "holder",
@@ -33,6 +33,7 @@ _OF_ROWS = (
 
 _new_step = object.__new__
 _NO_ROWS: dict[str, Any] = {}
+_NOBODY: list[str] = []
 
 
 class RequestRows:
@@ -134,7 +135,7 @@ class RecordedScheduler:
 
     def blocks(self, ts_ns: int, changes: Iterable[BlockChange]) -> None:
         """Record KV blocks that change hands."""
-        self._record_blocks(self._number, ts_ns, "kv-block", _each_block(changes))
+        self._record_blocks(self._number, ts_ns, "kv-block", changes)
 
     def left_out(self, ts_ns: int, left: Iterable[LeftOut]) -> None:
         """Record why requests are left out."""
@@ -154,15 +155,20 @@ class RecordedScheduler:
         for index, request in enumerate(requests):
             self.recorder.queue_order(step=self._number, ts_ns=ts_ns, index=index, request=request)
 
-    def formed_again(self, ts_ns: int, counts: Sequence[Any]) -> RecordedStep:
-        """Record the batch of the step before, one token on."""
+    def formed_again(
+        self, ts_ns: int, counts: Sequence[Any], left: Sequence[int] = (),
+        requests: list[str] = _NOBODY,
+    ) -> RecordedStep:  # fmt: skip
+        """Record the batch of the step before, one token on, without the rows of those who left."""
         # What `_formed` does, without a call of it: this runs in most steps of an engine.
         self._number = number = self._number + 1
         step = _new_step(RecordedStep)
         step.number, step.formed_ns, step.began_ns = number, ts_ns, ts_ns
         step.counts, step.rows, step.opened = counts, _NO_ROWS, None
         batches = self._batches
-        if batches.batch:  # what `again` does
+        if left:
+            step.batch = batches.without(number, ts_ns, left, requests)
+        elif batches.batch:  # what `again` does
             batches.counter = counter = batches.counter + 1
             self._record_batch(number, ts_ns, counter, batches.batch, len(batches.requests))
             step.batch = number, counter, batches.batch, batches.requests
@@ -185,13 +191,6 @@ class RecordedScheduler:
         self._number += 1
         batch = self._batches.formed(self._number, ts_ns, left, rows)
         return self._formed(ts_ns, counts, batch)
-
-    def formed_without(
-        self, ts_ns: int, places: Sequence[int], requests: list[str], counts: Sequence[Any]
-    ) -> RecordedStep:
-        """Record the batch of the step before without the rows at these places."""
-        self._number = number = self._number + 1
-        return self._formed(ts_ns, counts, self._batches.without(number, ts_ns, places, requests))
 
     def formed_drafts(self, ts_ns: int, rows: Sequence[BatchRow], counts: Counts) -> RecordedStep:
         """Record a batch row by row: how many drafts were accepted is known later."""
@@ -298,14 +297,3 @@ class RecordedScheduler:
         self._end_step(step.opened, ts_ns - step.began_ns, path, logits_rows)
         if self._under_way:
             self._begin(self._under_way[0], ts_ns)
-
-
-def _each_block(changes: Iterable[BlockChange]) -> Iterator[tuple[Any, ...]]:
-    """The rows of all changes, made one at a time: one call records them."""
-    for op, ids, owner, group, hashes, source in changes:
-        if hashes:
-            for number, block_hash in zip(ids, hashes, strict=False):
-                yield op, owner, group, source, number, block_hash
-        else:
-            for number in ids:
-                yield op, owner, group, source, number, None

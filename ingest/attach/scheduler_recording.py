@@ -28,10 +28,10 @@ class BlockChange(NamedTuple):
     """KV blocks that change hands, or whose contents the prefix cache can find or no longer can."""
 
     op: str
-    ids: Sequence[int]
+    ids: list[int]
     owner: str
     group: int | None = None
-    hashes: Sequence[str] | None = None
+    hashes: list[str] | None = None
     source: int | None = None
 
 
@@ -102,8 +102,12 @@ class SchedulerRecording(Protocol):
     def queue_order(self, ts_ns: int, requests: Sequence[str]) -> None:
         """The waiting queue was sorted anew: this is its order now."""
 
-    def formed_again(self, ts_ns: int, counts: Sequence[Any]) -> Step:
-        """A batch was formed: that of the step before, each request one decoded token on.
+    def formed_again(
+        self, ts_ns: int, counts: Sequence[Any], left: Sequence[int] = (), requests: list[str] = ...
+    ) -> Step:
+        """A batch was formed: that of the step before, each request one decoded token on, without
+        the rows at the places of those who `left`, lowest first. Where there are such, `requests`
+        are those who stay, in their order: the list is not changed.
 
         It is told at most steps: `counts` is `Counts`, or a bare tuple of all of its columns.
         """
@@ -119,13 +123,6 @@ class SchedulerRecording(Protocol):
     ) -> Step:
         """A batch was formed: that of the step before without `left`, each request one decoded
         token on, but for `rows`, in their place where they were in it, else behind it.
-        """
-
-    def formed_without(
-        self, ts_ns: int, places: Sequence[int], requests: list[str], counts: Sequence[Any]
-    ) -> Step:
-        """A batch was formed: that of the step before without the rows at these places, each of
-        `requests`, who are left in this order, one decoded token on; the list is not changed.
         """
 
     def ended(

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from stepscope.ingest.columns import Type
 from stepscope.ingest.manifest import STOPPED
 from stepscope.ingest.recording.forms.rows import NULLS, Segment
+from stepscope.ingest.recording.forms.texts import Place, size_with, write_bytes
 from stepscope.ingest.recording.holding import hold
 from stepscope.ingest.recording.segments import STRINGS_MAGIC, make_segment, size_of
 from stepscope.ingest.schema import TABLES
@@ -25,6 +26,7 @@ from stepscope.ingest.schema import TABLES
 NULL64 = int(NULLS[Type.I64])
 REASON_BYTES = 256
 TABLE_NAMES = tuple(table.name for table in TABLES)
+MOST_TEXTS = (1 << 32) - 1
 TALLY_BYTES = REASON_BYTES + 8 * len(TABLES)
 
 
@@ -100,6 +102,7 @@ class Journal:
         """Record nothing from here on: every further row is dropped and counted."""
         with self.lock:
             self.stopped = True
+            self.strings.stop()
             for stream in self.streams:
                 stream.stop()
 
@@ -181,8 +184,12 @@ class _Ids(dict[Any, int]):
     What is no text raises `KeyError`: a number is spelt where the row is mended, all else refused.
     """
 
-    def __init__(self, lock: threading.RLock, written: Callable[[bytes], int]) -> None:
+    def __init__(
+        self, lock: threading.RLock, place: Place, written: Callable[[bytes], int]
+    ) -> None:
         super().__init__()
+        self.place = place
+        """Where rows that are packed in C write a text that is new."""
         self._lock, self._written = lock, written
 
     def __missing__(self, text: Any) -> int:
@@ -201,10 +208,13 @@ class Strings:
     """
 
     def __init__(self, journal: Journal) -> None:
-        self.ids: dict[Any, int] = _Ids(journal.lock, self.written)
+        self.place: Place = [bytearray(), 0, 0]
+        self.ids: dict[Any, int] = _Ids(journal.lock, self.place, self.written)
         self._journal = journal
-        self._mapped: Segment = bytearray()
-        self._first, self._end = 0, 0
+
+    def stop(self) -> None:
+        """Let nothing further be written."""
+        self.place[:] = bytearray(), 0, 0
 
     def id_of(self, text: str | int) -> int:
         """Give the id of a string, which is whole in its file from then on; a number is spelt."""
@@ -215,24 +225,24 @@ class Strings:
         return self.ids[text]
 
     def written(self, raw: bytes) -> int:
-        """Write bytes, which are whole in the file from then on; give their id."""
-        if self._journal.stopped:
-            raise Stopped
-        size = -(-(8 + len(raw)) // 8) * 8
-        if self._end + size > len(self._mapped):
-            self._turn(size)
-        at, self._end = self._end, self._end + size
-        number, end = (self._first + at) // 8, at + 4 + len(raw)
-        self._mapped[at:end] = len(raw).to_bytes(4, "little") + raw
-        self._mapped[end : end + 4] = number.to_bytes(4, "little")
+        """Write bytes, which are whole in the file from then on; give their id.
+
+        Whoever calls it holds the lock.
+        """
+        while (number := write_bytes(self.place, raw)) is None:
+            if self._journal.stopped:
+                raise Stopped
+            self._turn(size_with(raw))
         return number
 
     def _turn(self, size: int) -> None:
         number = self._journal.next_number("strings")
-        first = self._first + len(self._mapped)
+        segment, _, first = self.place
+        first += len(segment)
+        if first // 8 > MOST_TEXTS:
+            raise OverflowError("too many texts")
         header = STRINGS_MAGIC + struct.pack("<Q", first)
         room = max(size_of(number), -(-(len(header) + size) // 8) * 8)
         file = self._journal.folder / f"strings-{number:06}.seg"
-        self._mapped = make_segment(file, header, room)
-        self._first, self._end = first, len(header)
+        self.place[:] = make_segment(file, header, room), len(header), first
         self.ids.clear()

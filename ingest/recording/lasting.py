@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from stepscope.ingest.columns import Column, Table, Type
 from stepscope.ingest.recording.forms.rows import NULLS
+from stepscope.ingest.recording.forms.texts import write_left
 from stepscope.ingest.recording.journal import Journal
 from stepscope.ingest.recording.row_streams import Rows
 from stepscope.ingest.recording.segments import LASTING
@@ -31,7 +32,6 @@ MOST_CHANGES = 64
 """So many changes follow from one that is told whole, at most."""
 NONE_BEFORE = "there is no batch to go on from"
 HEAD = struct.Struct("<IIIq")
-HEAD_AND_PLACE = struct.Struct("<IIIqI")
 TOLD = struct.Struct("<IIIqqqqqiiibb")
 NULL64, NULL32, NULL8 = NULLS[Type.I64], NULLS[Type.I32], NULLS[Type.BOOL]
 _new = tuple.__new__
@@ -153,24 +153,24 @@ class Lasting:
         `requests` are those who are left, in their order: the list is kept. It is what `formed`
         does where some left and no more, which an engine does most.
         """
-        before, self._num_changes = self.batch, self._num_changes + 1
+        before, kept, strings = self.batch, self._kept, self._journal.strings
         if not before:
             self._drop("batch_rows", len(requests), LookupError(NONE_BEFORE))
             return None
-        if self._num_changes >= MOST_CHANGES:
-            return self.formed(step, ts_ns, [self.requests[place] for place in places])
-        kept, self.counter = self._kept, self.counter + 1
-        counter = self.counter
+        self.counter = counter = self.counter + 1
+        for place in reversed(places):
+            del kept[place]
         try:
-            with self._journal.lock:
-                for place in reversed(places):
-                    del kept[place]
-                if len(places) == 1:
-                    raw = HEAD_AND_PLACE.pack(before, 1, 0, counter, *places)
-                else:
-                    raw = HEAD.pack(before, len(places), 0, counter) + array("I", places).tobytes()
-                self.batch = batch = self._journal.strings.written(raw)
-                self.record_batch(step, ts_ns, counter, batch, len(requests))
+            batch = None
+            if self._num_changes < MOST_CHANGES - 1:
+                batch = write_left(strings.place, before, counter, places)
+            if batch is None:
+                with self._journal.lock:
+                    batch = self._changed([*places], [], kept, counter)
+            else:
+                self._num_changes += 1
+            self.batch = batch
+            self.record_batch(step, ts_ns, counter, batch, len(requests))
         except Exception as error:
             self.batch = 0
             self._drop("batch_rows", len(requests), error)

@@ -25,6 +25,7 @@ from stepscope.ingest.attach.vllm.waiting.line import WaitingLine
 from stepscope.ingest.attach.vllm.waiting.watched_call import WatchedCall
 from stepscope.ingest.attach.vllm.waiting.why_left_out import Call
 from stepscope.ingest.attach.watchdog import Watchdog
+from stepscope.ingest.recording.forms.texts import places_left
 
 _new = tuple.__new__
 """Makes a named tuple without the function of Python's that its class has for that."""
@@ -190,9 +191,8 @@ class AttachedScheduler:
                     scheduler.max_num_scheduled_tokens, num_waiting, num_running, count_free(),
                     blocks.num_blocks, blocks.num_cached if blocks.has_cache else None,
                 )  # fmt: skip
-                is_the_same = names == batches.names and not (
-                    batches.prefilling or output.scheduled_spec_decode_tokens
-                )
+                has_other = batches.prefilling or output.scheduled_spec_decode_tokens
+                left_at = None if has_other else places_left(batches.names, names)
                 is_quiet = not (
                     num_waiting
                     or num != num_running
@@ -201,15 +201,16 @@ class AttachedScheduler:
                     or left.order is not None
                     or watched.is_blind
                 )
-                if is_the_same:
+                if left_at is not None:
                     counts = "decode", 0, num, 0, output.total_num_scheduled_tokens, *room, None
-                    step = recording.formed_again(ts_ns, counts)
+                    step = recording.formed_again(ts_ns, counts, left_at, names)
+                    batches.names = names
                     formed = output, step, (), num, events.num_disturbed, False
                     under_way.append(_new(Formed, formed))
                 elif is_quiet:
                     under_way.append(batches.tell(ts_ns, output, events.num_disturbed, room))
                 if not is_quiet:
-                    changed = None if is_the_same else room
+                    changed = None if left_at is not None else room
                     self._tell_what_changed(ts_ns, output, changed, num_waiting)
                 elif blocks.changes:
                     recording.blocks(ts_ns, blocks.changes)

@@ -94,6 +94,8 @@ class KVBlocks:
             batch = getattr(output, "scheduled_cached_reqs", None)
             self.is_told = hasattr(batch, "new_block_ids") and not self._copies
             return
+        if self._claimed_in_turn(output.scheduled_cached_reqs):
+            return
         owners, changes = self._going_on(output.scheduled_cached_reqs), self.changes
         place = len(changes)
         for op, ids, owner, group, _, _ in reversed(changes):
@@ -103,6 +105,22 @@ class KVBlocks:
                 changes[place] = _new(BlockChange, ("claim", ids, *found, None, None))
             elif op == "release":
                 owners.update(dict.fromkeys(ids, (owner, group)))
+
+    def _claimed_in_turn(self, batch: Any) -> bool:
+        """Whether requests that go on claimed one after the other, in the order of the batch, and
+        nothing else changed: their blocks have owners then. It is so in most steps.
+        """
+        names, new_ids, changes = batch.req_ids, batch.new_block_ids, self.changes
+        got = [*compress(range(len(names)), new_ids)]
+        if len(got) != len(changes) or not self.only_group:
+            return False
+        (group,), told = self.only_group, []
+        for place, (_, ids, owner, _, _, _) in zip(got, changes, strict=True):
+            if owner is not NOT_YET or (ids,) != (*new_ids[place],):
+                return False
+            told.append(_new(BlockChange, ("claim", ids, names[place], group, None, None)))
+        changes[:] = told
+        return True
 
     def _going_on(self, batch: Any) -> dict[int, tuple[str, int | None]]:
         """Whose the blocks are that requests of the batch before have got."""

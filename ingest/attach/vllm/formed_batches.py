@@ -61,18 +61,9 @@ class Batches:
 
         `room` is what `Counts` has from the token budget on.
         """
-        scheduled, before = output.num_scheduled_tokens, self.names or []
+        scheduled = output.num_scheduled_tokens
         names = [*scheduled]
         has_drafts = self._has_drafts or bool(output.scheduled_spec_decode_tokens)
-        is_plain = not (has_drafts or self.prefilling) and before and names
-        if is_plain and [*filter(scheduled.__contains__, before)] == names:
-            # Some left, and no more: what follows, without most of its calls.
-            places = [*map(before.index, filterfalse(scheduled.__contains__, before))]
-            num, total = len(names), output.total_num_scheduled_tokens
-            counts = "decode", 0, num, 0, total, *room, None
-            step = self.recording.formed_without(ts_ns, places, names, counts)
-            self.names = names
-            return _new(Formed, (output, step, (), num, num_disturbed, False))
         in_prefill = [*filter(scheduled.__contains__, self.prefilling)]
         counts = _counts(output, in_prefill, room)
         rows: list[BatchRow] = []

@@ -17,6 +17,7 @@ from stepscope.ingest.attach.hooks import Hooks
 from stepscope.ingest.attach.recorded import RequestRows
 from stepscope.ingest.attach.vllm.engine_config import FOLLOWED
 from stepscope.ingest.attach.vllm.exchange import EXCHANGE, Exchange, Exchanges
+from stepscope.ingest.recording.forms.texts import keys_left
 
 OLDEST_NS = 3_600 * 10**9
 """A request that says it came earlier than this before it was sent has another clock."""
@@ -169,7 +170,8 @@ class FrontEnd:
             try:
                 if not hooks.is_stopped and (due is not None or len(states) != num_states):
                     if due is None:
-                        gone = filterfalse(states.__contains__, begun)
+                        if (gone := keys_left(begun, states)) is None:
+                            gone = [*filterfalse(states.__contains__, begun)]
                         due = [(name, begun[name]) for name in gone]
                     if result.reqs_to_abort:
                         # Their ends were found in their text, which the engine knows nothing of.
@@ -197,7 +199,7 @@ class FrontEnd:
             if has_ended:
                 self._forget(name)
             else:
-                begun[name] = state
+                begun[getattr(state, "request_id", name)] = state  # the object that is its key
 
     def _hand_over(self, exchange: Exchange, name: str, state: Any) -> None:
         """Its outputs reach the client when the server has written them; each is told once."""

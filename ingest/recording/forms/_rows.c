@@ -28,19 +28,106 @@ typedef struct { uint8_t kind, is_required; int16_t at; int8_t same, each; } Fie
 
 enum { NONE = -1 };
 
+/* The text that a column had last, and its id, which holds as long as the journal: many rows have
+   the same one, and to look it up costs as much as all else of a short row. */
+typedef struct { PyObject *text; uint32_t id; } Last;
+
 /* Columns that are packed together, with a marker behind them; those given come first. */
 typedef struct {
     int num, num_given, size;
     Field fields[MOST_COLUMNS];
+    Last last[MOST_COLUMNS];
     PyObject *names[MOST_COLUMNS];
 } Fields;
 
 typedef struct {
     PyObject_HEAD
-    PyObject *place, *ids, *mend, *amend, *next, *missing;
+    PyObject *place, *ids, *texts, *mend, *amend, *next, *missing;
     Fields now, later;
     int later_at, size, num_same, num_each;
 } Packer;
+
+/* -- texts --------------------------------------------------------------------------------------- */
+
+/* Take room for what is stored with its length before it and its number behind it: `place` is the
+   segment, where the next one begins, and what the first byte of the segment counts as. None where
+   there is no room, with no error. */
+typedef struct { Py_buffer view; uint8_t *begin; uint32_t number; } Room;
+
+static bool take_room(PyObject *place, Py_ssize_t size, Room *room)
+{
+    PyObject *segment = PyList_GetItem(place, 0), *end = PyList_GetItem(place, 1), *first = PyList_GetItem(place, 2);
+    if (!segment || !end || !first)
+        return false;
+    const Py_ssize_t at = PyLong_AsSsize_t(end), following = at + (size + 2 * MARKER_BYTES + 7) / 8 * 8;
+    const long long number = (PyLong_AsLongLong(first) + at) / 8;
+    if (PyErr_Occurred() || PyObject_GetBuffer(segment, &room->view, PyBUF_WRITABLE))
+        return false;
+    PyObject *next = NULL;
+    if (at >= 0 && following <= room->view.len && number > 0 && number <= UINT32_MAX)
+        next = PyLong_FromSsize_t(following);
+    if (!next || PyList_SetItem(place, 1, next)) {
+        PyBuffer_Release(&room->view);
+        return false;
+    }
+    room->begin = (uint8_t *)room->view.buf + at;
+    room->number = (uint32_t)number;
+    return true;
+}
+
+/* What was copied behind `begin + MARKER_BYTES` is whole from here on; gives its number. */
+static PyObject *finish(Room *room, Py_ssize_t size)
+{
+    const uint32_t length = (uint32_t)size;
+    memcpy(room->begin, &length, MARKER_BYTES);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(room->begin + MARKER_BYTES + size, &room->number, MARKER_BYTES);
+    PyBuffer_Release(&room->view);
+    return PyLong_FromUnsignedLong(room->number);
+}
+
+/* Write bytes, and give their number; NULL without an error where there is no room for them. */
+static PyObject *write_text(PyObject *place, const char *raw, Py_ssize_t size)
+{
+    Room room;
+    if (!take_room(place, size, &room))
+        return NULL;
+    memcpy(room.begin + MARKER_BYTES, raw, (size_t)size);
+    return finish(&room, size);
+}
+
+PyDoc_STRVAR(write_bytes_doc,
+"write_bytes(place, raw)\n--\n\nWrite bytes where the next are to lie; gives their number, or None without room.");
+
+static PyObject *write_bytes(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t num)
+{
+    char *raw;
+    Py_ssize_t size;
+    if (num != 2 || PyBytes_AsStringAndSize(args[1], &raw, &size)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "a place and bytes are taken");
+        return NULL;
+    }
+    PyObject *number = write_text(args[0], raw, size);
+    return number || PyErr_Occurred() ? number : Py_NewRef(Py_None);
+}
+
+/* The id of a text, which is written where it is new; NULL with an error where it has none. */
+static PyObject *id_of(const Packer *packer, PyObject *value)
+{
+    Py_ssize_t size;
+    if (packer->texts && PyUnicode_CheckExact(value)) {
+        PyObject *id = PyDict_GetItemWithError(packer->ids, value);
+        if (id)
+            return Py_NewRef(id);
+        const char *raw = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8AndSize(value, &size);
+        if (raw && (id = write_text(packer->texts, raw, size)) && !PyDict_SetItem(packer->ids, value, id))
+            return id;
+        Py_XDECREF(id);
+        PyErr_Clear();  /* it has no room, or half a character */
+    }
+    return PyObject_GetItem(packer->ids, value);
+}
 
 /* -- values --------------------------------------------------------------------------------------- */
 
@@ -84,9 +171,13 @@ static bool put_f64(uint8_t *row, int at, PyObject *value)
     return true;
 }
 
-static bool put_text(const Packer *packer, uint8_t *row, int at, PyObject *value)
+static bool put_text(const Packer *packer, Last *last, uint8_t *row, int at, PyObject *value)
 {
-    PyObject *id = PyObject_GetItem(packer->ids, value);  /* writes it where it is new */
+    if (last->text == value) {
+        put(row, at, &last->id, 4);
+        return true;
+    }
+    PyObject *id = id_of(packer, value);
     unsigned long number = id ? PyLong_AsUnsignedLong(id) : 0;
     Py_XDECREF(id);
     if (PyErr_Occurred())
@@ -97,6 +188,11 @@ static bool put_text(const Packer *packer, uint8_t *row, int at, PyObject *value
     }
     const uint32_t narrow = (uint32_t)number;
     put(row, at, &narrow, 4);
+    if (PyUnicode_CheckExact(value)) {
+        PyObject *before = last->text;
+        *last = (Last){Py_NewRef(value), narrow};
+        Py_XDECREF(before);
+    }
     return true;
 }
 
@@ -115,8 +211,9 @@ static void put_null(uint8_t *row, const Field *field)
     }
 }
 
-static bool put_value(const Packer *packer, uint8_t *row, const Field *field, PyObject *value)
+static bool put_value(const Packer *packer, Fields *fields, int place, uint8_t *row, PyObject *value)
 {
+    const Field *field = &fields->fields[place];
     if (value == Py_None && !field->is_required) {
         put_null(row, field);
         return true;
@@ -125,7 +222,7 @@ static bool put_value(const Packer *packer, uint8_t *row, const Field *field, Py
     case I64: return put_i64(row, field->at, value);
     case I32: return put_small(row, field->at, value, 4);
     case F64: return put_f64(row, field->at, value);
-    case TEXT: return put_text(packer, row, field->at, value);
+    case TEXT: return put_text(packer, &fields->last[place], row, field->at, value);
     case BOOL: return put_small(row, field->at, value, 1);
     default: return false;
     }
@@ -143,7 +240,7 @@ static bool forget_error(void)
 /* Pack the columns of a row, but for those that `like` has packed; false, mostly with an error, where
    one could not be. Even then all texts before one that is none have ids, and the row is counted:
    `mend` finds it as Python's functions would have left it. */
-static bool pack(const Packer *packer, const Fields *fields, uint8_t *row, PyObject *const *values,
+static bool pack(const Packer *packer, Fields *fields, uint8_t *row, PyObject *const *values,
                  bool is_like, bool is_packed, PyObject **seq)
 {
     for (int place = 0; place < fields->num; place++) {
@@ -154,7 +251,7 @@ static bool pack(const Packer *packer, const Fields *fields, uint8_t *row, PyObj
             if (put_i64(row, field->at, *seq))
                 continue;
         } else if ((is_like && field->each == NONE) || (!is_packed && field->kind != TEXT)
-                   || put_value(packer, row, field, values[place])) {
+                   || put_value(packer, fields, place, row, values[place])) {
             continue;
         } else if (field->kind == TEXT && !PyErr_ExceptionMatches(PyExc_OverflowError)) {
             return false;
@@ -281,8 +378,8 @@ PyDoc_STRVAR(record_doc, "record(...)\n--\n\nRecord a row; gives where it lies i
 
 static PyObject *record(PyObject *self, PyObject *const *args, Py_ssize_t num, PyObject *names)
 {
-    const Packer *packer = (Packer *)self;
-    const Fields *fields = &packer->now;
+    Packer *packer = (Packer *)self;
+    Fields *fields = &packer->now;
     PyObject *values[MOST_COLUMNS], *seq = NULL;
     uint8_t row[MOST_BYTES];
     Claimed claimed;
@@ -315,7 +412,7 @@ PyDoc_STRVAR(complete_doc, "complete(opened, ...)\n--\n\nAdd to a row what was n
 
 static PyObject *complete(PyObject *self, PyObject *const *args, Py_ssize_t num, PyObject *names)
 {
-    const Packer *packer = (Packer *)self;
+    Packer *packer = (Packer *)self;
     PyObject *values[MOST_COLUMNS], *opened = num ? args[0] : NULL;
     uint8_t row[MOST_BYTES];
     if (!opened) {
@@ -345,9 +442,9 @@ static PyObject *complete(PyObject *self, PyObject *const *args, Py_ssize_t num,
 
 /* Pack what is the same in several rows, and nulls for what none of them has; false where a value is
    bad, which the others are looked at in spite of, as in `pack`. */
-static bool put_same(const Packer *packer, uint8_t *row, PyObject *const *same)
+static bool put_same(Packer *packer, uint8_t *row, PyObject *const *same)
 {
-    const Fields *fields = &packer->now;
+    Fields *fields = &packer->now;
     bool is_packed = true;
     for (int place = 0; place < fields->num; place++)
         if (fields->fields[place].same == NONE)
@@ -355,7 +452,7 @@ static bool put_same(const Packer *packer, uint8_t *row, PyObject *const *same)
     for (int which = 0; which < packer->num_same; which++)
         for (int place = 0; place < fields->num; place++) {
             const Field *field = &fields->fields[place];
-            if (field->same != which || put_value(packer, row, field, same[which]))
+            if (field->same != which || put_value(packer, fields, place, row, same[which]))
                 continue;
             if ((field->kind == TEXT && !PyErr_ExceptionMatches(PyExc_OverflowError)) || !forget_error())
                 return false;
@@ -365,10 +462,10 @@ static bool put_same(const Packer *packer, uint8_t *row, PyObject *const *same)
 }
 
 /* Record one of several rows, of which the first bytes are as `like`; false where it raises. */
-static bool record_one(const Packer *packer, const uint8_t *like, bool is_like, PyObject *const *same,
+static bool record_one(Packer *packer, const uint8_t *like, bool is_like, PyObject *const *same,
                        PyObject *each)
 {
-    const Fields *fields = &packer->now;
+    Fields *fields = &packer->now;
     PyObject *seq = NULL, *values[MOST_COLUMNS];
     uint8_t row[MOST_BYTES];
     Claimed claimed;
@@ -392,12 +489,41 @@ static bool record_one(const Packer *packer, const uint8_t *like, bool is_like, 
     return is_done;
 }
 
+/* How many rows are meant: one, or as many as the shortest list among the values has. */
+static Py_ssize_t num_meant(PyObject *each)
+{
+    Py_ssize_t num = NONE;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(each); i++) {
+        PyObject *value = PyTuple_GetItem(each, i);
+        if (PyList_CheckExact(value) && (num == NONE || PyList_Size(value) < num))
+            num = PyList_Size(value);
+    }
+    return num;
+}
+
+/* One of the rows that are meant, with the value at its place of each list; NULL with an error. */
+static PyObject *one_meant(PyObject *each, Py_ssize_t place)
+{
+    const Py_ssize_t num = PyTuple_Size(each);
+    PyObject *row = PyTuple_New(num);
+    for (Py_ssize_t i = 0; row && i < num; i++) {
+        PyObject *value = PyTuple_GetItem(each, i);
+        if (PyList_CheckExact(value))
+            value = PyList_GetItem(value, place);
+        Py_XINCREF(value);
+        if (!value || PyTuple_SetItem(row, i, value))
+            Py_CLEAR(row);
+    }
+    return row;
+}
+
 PyDoc_STRVAR(record_all_doc,
-"record_all(same..., rows)\n--\n\nRecord a row for each tuple of an iterable, behind what is the same in all.");
+"record_all(same..., rows)\n--\n\nRecord a row for each tuple of an iterable, behind what is the same in all;\n"
+"where there are lists in a tuple, a row for each of their items.");
 
 static PyObject *record_all(PyObject *self, PyObject *const *args, Py_ssize_t num)
 {
-    const Packer *packer = (Packer *)self;
+    Packer *packer = (Packer *)self;
     uint8_t like[MOST_BYTES] = {0};
     if (num != packer->num_same + 1) {
         PyErr_Format(PyExc_TypeError, "%d values and rows are recorded, and %zd were given", packer->num_same, num);
@@ -412,13 +538,105 @@ static PyObject *record_all(PyObject *self, PyObject *const *args, Py_ssize_t nu
         Py_DECREF(item);
         if (each && PyTuple_Size(each) != packer->num_each)
             PyErr_Format(PyExc_ValueError, "a row has %zd values, not %d", PyTuple_Size(each), packer->num_each);
-        bool is_done = each && !PyErr_Occurred() && record_one(packer, like, is_like, args, each);
+        bool is_done = each && !PyErr_Occurred();
+        const Py_ssize_t num_rows = is_done ? num_meant(each) : 0;
+        if (num_rows == NONE)
+            is_done = record_one(packer, like, is_like, args, each);
+        for (Py_ssize_t place = 0; is_done && place < num_rows; place++) {
+            PyObject *row = one_meant(each, place);
+            is_done = row && record_one(packer, like, is_like, args, row);
+            Py_XDECREF(row);
+        }
         Py_XDECREF(each);
         if (!is_done)
             break;
     }
     Py_XDECREF(rows);
     return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* -- changes of a batch --------------------------------------------------------------------------- */
+
+PyDoc_STRVAR(write_left_doc,
+"write_left(place, before, counter, left)\n--\n\nWrite the change of a batch that some rows leave, by their places.");
+
+static PyObject *write_left(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t num)
+{
+    enum { HEAD_BYTES = 20, MOST_LEFT = 64 };
+    uint8_t raw[HEAD_BYTES + 4 * MOST_LEFT];
+    Room room;
+    const Py_ssize_t num_left = num == 4 ? PyList_Size(args[3]) : -1;
+    if (num_left < 0) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "a place, a change, a counter and places are taken");
+        return NULL;
+    }
+    if (num_left > MOST_LEFT)
+        return Py_NewRef(Py_None);
+    const uint32_t head[] = {(uint32_t)PyLong_AsUnsignedLong(args[1]), (uint32_t)num_left, 0};
+    const int64_t counter = PyLong_AsLongLong(args[2]);
+    put(raw, 0, head, sizeof head);
+    put(raw, sizeof head, &counter, 8);
+    for (Py_ssize_t i = 0; i < num_left; i++) {
+        const uint32_t left = (uint32_t)PyLong_AsUnsignedLong(PyList_GetItem(args[3], i));
+        put(raw, HEAD_BYTES + 4 * (int)i, &left, 4);
+    }
+    const Py_ssize_t size = HEAD_BYTES + 4 * num_left;
+    if (PyErr_Occurred() || !take_room(args[0], size, &room))
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    memcpy(room.begin + MARKER_BYTES, raw, (size_t)size);
+    return finish(&room, size);
+}
+
+PyDoc_STRVAR(places_left_doc,
+"places_left(before, now)\n--\n\nThe places of those of a list who are not in another that has no more.");
+
+static PyObject *places_left(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t num)
+{
+    if (num != 2 || !PyList_Check(args[0]) || !PyList_Check(args[1]) || !PyList_Size(args[1]))
+        return Py_NewRef(Py_None);
+    const Py_ssize_t num_before = PyList_Size(args[0]), num_now = PyList_Size(args[1]);
+    PyObject *places = num_before < num_now ? NULL : PyList_New(0);
+    Py_ssize_t at = 0;
+    for (Py_ssize_t place = 0; places && place < num_before && num_now - at <= num_before - place; place++) {
+        if (at < num_now && PyList_GetItem(args[0], place) == PyList_GetItem(args[1], at)) {
+            at++;
+        } else {
+            PyObject *number = PyLong_FromSsize_t(place);
+            if (!number || PyList_Append(places, number))
+                Py_CLEAR(places);
+            Py_XDECREF(number);
+        }
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    if (places && at == num_now)
+        return places;
+    Py_XDECREF(places);
+    return Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(keys_left_doc,
+"keys_left(before, now)\n--\n\nThose keys of a dict that are not in another, which has no more; or None.");
+
+static PyObject *keys_left(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t num)
+{
+    if (num != 2 || !PyDict_Check(args[0]) || !PyDict_Check(args[1]))
+        return Py_NewRef(Py_None);
+    Py_ssize_t at = 0, now_at = 0;
+    PyObject *left = PyList_New(0), *key, *now = NULL;
+    bool is_more = PyDict_Next(args[1], &now_at, &now, NULL);
+    while (left && PyDict_Next(args[0], &at, &key, NULL)) {
+        if (is_more && key == now)
+            is_more = PyDict_Next(args[1], &now_at, &now, NULL);
+        else if (PyList_Append(left, key))
+            Py_CLEAR(left);
+    }
+    if (left && is_more) {
+        Py_DECREF(left);
+        return Py_NewRef(Py_None);
+    }
+    return left;
 }
 
 /* -- how it is made ------------------------------------------------------------------------------- */
@@ -475,6 +693,8 @@ static PyObject *new_packer(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
     packer->missing = Py_NewRef(missing);
     packer->num_same = num_same;
     packer->num_each = num_each;
+    if (PyDict_Check(ids) && !(packer->texts = PyObject_GetAttrString(ids, "place")))
+        PyErr_Clear();
     if (!read_fields(columns, &packer->now) || !read_fields(later, &packer->later)) {
         Py_DECREF(packer);
         return NULL;
@@ -492,11 +712,12 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(packer->place);
     Py_VISIT(packer->ids);
+    Py_VISIT(packer->texts);
     Py_VISIT(packer->mend);
     Py_VISIT(packer->amend);
     Py_VISIT(packer->next);
     Py_VISIT(packer->missing);
-    return 0;
+    return 0;  /* the texts and names refer to nothing */
 }
 
 static int clear(PyObject *self)
@@ -504,6 +725,7 @@ static int clear(PyObject *self)
     Packer *packer = (Packer *)self;
     Py_CLEAR(packer->place);
     Py_CLEAR(packer->ids);
+    Py_CLEAR(packer->texts);
     Py_CLEAR(packer->mend);
     Py_CLEAR(packer->amend);
     Py_CLEAR(packer->next);
@@ -519,8 +741,10 @@ static void dealloc(PyObject *self)
     clear(self);
     Fields *all[] = {&packer->now, &packer->later};
     for (int which = 0; which < 2; which++)
-        for (int place = 0; place < all[which]->num; place++)
+        for (int place = 0; place < all[which]->num; place++) {
             Py_CLEAR(all[which]->names[place]);
+            Py_CLEAR(all[which]->last[place].text);
+        }
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
@@ -558,12 +782,21 @@ static int add_packer(PyObject *module)
     return failed;
 }
 
+static PyMethodDef functions[] = {
+    {"keys_left", (PyCFunction)(void (*)(void))keys_left, METH_FASTCALL, keys_left_doc},
+    {"places_left", (PyCFunction)(void (*)(void))places_left, METH_FASTCALL, places_left_doc},
+    {"write_bytes", (PyCFunction)(void (*)(void))write_bytes, METH_FASTCALL, write_bytes_doc},
+    {"write_left", (PyCFunction)(void (*)(void))write_left, METH_FASTCALL, write_left_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, add_packer}, {0, NULL}};
 
 static struct PyModuleDef module = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "_rows",
     .m_doc = "Rows of a journal, packed.",
+    .m_methods = functions,
     .m_slots = module_slots,
 };
 

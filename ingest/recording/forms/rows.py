@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import repeat
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ Count = Callable[[], int]
 
 # Names of our own begin with an underscore: no column does.
 _SOURCE = """
-def build(_place, _pack, _ids, _mend, _next, _missing, _null64, _null32, _null_float):
+def build(_place, _pack, _ids, _mend, _next, _meant, _missing, _null64, _null32, _null_float):
     def {name}({parameters}):
         _segment, _at = _place
         _place[1], _seq = _at + {size}, None
@@ -86,12 +87,13 @@ def build(_place, _pack, _ids, _mend, _next, _missing, _null64, _null32, _null_f
         except Exception:
             {no_values}
         for {each}, in _rows:
-            _segment, _at = _place
-            _place[1], _seq = _at + {size}, None
-            try:
-                _pack(_segment, _at, {more_values}, _at)
-            except Exception:
-                _mend(_segment, _at, ({more_names},), _seq)
+            for {each}, in _meant({each},):
+                _segment, _at = _place
+                _place[1], _seq = _at + {size}, None
+                try:
+                    _pack(_segment, _at, {more_values}, _at)
+                except Exception:
+                    _mend(_segment, _at, ({more_names},), _seq)
 
     return {name}, record_all
 """
@@ -172,7 +174,8 @@ def build_row(
     """Build the functions that record rows of these columns of the table, as they are stored.
 
     `more` is given columns that are the `same` in all of its rows, and tuples of those that are
-    not: `each`, all others where neither is named. What it is not given is null.
+    not: `each`, all others where neither is named. What it is not given is null. A tuple with lists
+    is a row for each of their items.
     """
     each = each or [column.name for column in given(columns)]
     if compiled is not None:
@@ -188,7 +191,14 @@ def build_row(
         size=layout.size, same="".join(f"{name}, " for name in same), each=", ".join(each),
         more_names=", ".join(more_names), **_more_values(table, columns, same, known), **spelt,
     )  # fmt: skip
-    return RowFunctions(*_built(source, place, layout.pack_into, ids, mend, count))
+    return RowFunctions(*_built(source, place, layout.pack_into, ids, mend, count, _meant))
+
+
+def _meant(*values: Any) -> Iterable[tuple[Any, ...]]:
+    """The rows that are meant: one, or as many as the shortest list among the values has."""
+    if list not in map(type, values):
+        return (values,)
+    return zip(*(each if type(each) is list else repeat(each) for each in values), strict=False)
 
 
 def _more_values(

@@ -27,6 +27,7 @@ numbers = st.integers(-3, 300) | st.sampled_from(
 )
 values = st.one_of(
     numbers, st.none(), st.text(max_size=3), st.floats(), st.booleans(),
+    st.lists(numbers, max_size=3), st.lists(st.text(max_size=2), max_size=2),
     st.sampled_from([b"x", np.int64(7), np.float32(2.5), np.bool_(True), [], object, 1j]),
 )  # fmt: skip
 RIGHT: Mapping[Type, st.SearchStrategy[Any]] = {

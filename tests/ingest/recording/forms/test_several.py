@@ -44,6 +44,25 @@ def test_a_single_row_may_have_all_columns_and_keeps_its_place_among_the_others(
     assert rows["seq"].to_list() == [1, 2, 3]
 
 
+def test_a_row_with_lists_is_one_for_each_of_their_items(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "run.trace", producer="test") as recorder:
+        _, claims = recorder.several(
+            "allocations", ("step", "ts_ns", "resource", "op", "id", "owner", "block_hash"),
+            ("step", "ts_ns", "resource"), ("op", "id", "owner", "block_hash"),
+        )  # fmt: skip
+        claims(1, 10, "kv-block", [
+            ("claim", [4, 7], "a", None), ("claim", [], "b", None),
+            ("share", [5, 6, 8], "c", ["five", "six"]), ("release", 9, "d", None),
+        ])  # fmt: skip
+
+    rows = Trace.open(tmp_path / "run.trace").allocations.collect()
+
+    assert rows.select("op", "id", "owner", "block_hash").rows() == [
+        ("claim", 4, "a", None), ("claim", 7, "a", None), ("share", 5, "c", "five"),
+        ("share", 6, "c", "six"), ("release", 9, "d", None),
+    ]  # fmt: skip
+
+
 def test_a_row_that_cannot_be_recorded_costs_itself_and_no_other(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.trace", producer="test") as recorder:
         _, events = recorder.several("lifecycle", NAMES, ("step", "ts_ns"), ("request", "event"))
