@@ -158,9 +158,9 @@ class Lasting:
             self._drop("batch_rows", len(requests), LookupError(NONE_BEFORE))
             return None
         self.counter = counter = self.counter + 1
-        for place in reversed(places):
-            del kept[place]
         try:
+            for place in reversed(places):
+                del kept[place]
             batch = None
             if self._num_changes < MOST_CHANGES - 1:
                 batch = write_left(strings.place, before, counter, places)

@@ -108,6 +108,10 @@ static PyObject *write_bytes(PyObject *Py_UNUSED(module), PyObject *const *args,
             PyErr_SetString(PyExc_TypeError, "a place and bytes are taken");
         return NULL;
     }
+    if (size > UINT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "a text is too long");
+        return NULL;
+    }
     PyObject *number = write_text(args[0], raw, size);
     return number || PyErr_Occurred() ? number : Py_NewRef(Py_None);
 }
@@ -121,7 +125,7 @@ static PyObject *id_of(const Packer *packer, PyObject *value)
         if (id)
             return Py_NewRef(id);
         const char *raw = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8AndSize(value, &size);
-        if (raw && (id = write_text(packer->texts, raw, size)) && !PyDict_SetItem(packer->ids, value, id))
+        if (raw && size <= UINT32_MAX && (id = write_text(packer->texts, raw, size)) && !PyDict_SetItem(packer->ids, value, id))
             return id;
         Py_XDECREF(id);
         PyErr_Clear();  /* it has no room, or half a character */

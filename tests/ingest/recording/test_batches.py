@@ -71,6 +71,16 @@ def test_who_left_may_be_told_by_their_places(tmp_path: Path, num_changes: int) 
     assert len(said[0][0]) > num_changes
 
 
+def test_a_place_that_the_batch_has_not_costs_the_batch_and_raises_nothing(rec: Recorder) -> None:
+    batches = rec.batches()
+    batches.whole(0, 0, map(prefill, "ab"))
+
+    assert batches.without(1, 1, [5], ["a"]) is None
+
+    rec.close()
+    assert rec.dropped == {"batch_rows": 1}
+
+
 def test_places_in_no_batch_are_dropped_and_counted(rec: Recorder) -> None:
     batches = rec.batches()
 
