@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stepscope.ingest.times import MS, SECOND, US
 
@@ -61,12 +61,17 @@ def tick_step(span_ns: int, most: int) -> int:
 def ticks(start_ns: int, end_ns: int, most: int) -> Iterator[tuple[int, str]]:
     """Times between two others, evenly spaced and round, each with its label; unit on the first."""
     step = tick_step(end_ns - start_ns, most)
+    times = range(-(-start_ns // step) * step, end_ns, step)
+    yield from zip(times, tick_labels(times, step, end_ns), strict=True)
+
+
+def tick_labels(times: Sequence[int], step: int, end_ns: int) -> Iterator[str]:
+    """Label times that are `step` apart, in the unit of the end; it stands on the first."""
     scale, unit = next((each for each in UNITS if max(abs(end_ns), 1) >= each[0]), UNITS[-1])
     decimals = _decimals(scale, step)
-    first = -(-start_ns // step) * step
-    for at in range(first, end_ns, step):
+    for place, at in enumerate(times):
         label = f"{at / scale:,.{decimals}f}"
-        yield at, f"{label} {unit}" if at == first else label
+        yield label if place else f"{label} {unit}"
 
 
 def _decimals(scale: int, resolution_ns: int) -> int:

@@ -123,6 +123,11 @@ class LoadedTrace:
         """When each of two traces diverges from the other, from the origin."""
         return None
 
+    def times_beside(self, t0: int, t1: int, width: int) -> dict[str, Any] | None:
+        """What a second ruler says of a window; None where there is one trace."""
+        del t0, t1, width
+        return None
+
     @property
     def diverged_places(self) -> dict[str, Any] | None:
         """The same as places on the minimap, in percent, and in words."""

@@ -66,6 +66,7 @@ def model(loaded: LoadedTrace) -> Json:
         "keymap": [asdict(key) for key in loaded.keys],
         "revision": loaded.key,
         "live": loaded.live is not None,
+        "is_two": not loaded.is_one,
         "recent": NEWEST_NS,
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},
     }
@@ -154,6 +155,7 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
         "sparse": [_columns(loaded, lane, spans, labels) for lane, spans in listed],
         "labels": list(labels),
         "counters": counters,
+        "beside": loaded.times_beside(first, last, width),
         "revision": loaded.key,
     }
 

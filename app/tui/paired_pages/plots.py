@@ -8,6 +8,7 @@ from textual.strip import Strip
 
 from stepscope.app.paired.flags_of_both import side_of
 from stepscope.app.paired.joined_timeline import JoinedTimeline
+from stepscope.app.paired.second_ruler import ruler_of_b
 from stepscope.app.palette import DIVERGED_GLYPH
 from stepscope.app.timeline import LoadOverTime
 from stepscope.app.timeline.flags.flag_at import FlagAt
@@ -17,7 +18,7 @@ from stepscope.app.tui.ink import ACCENT, BACKGROUND, BORDER, MUTED, PANEL, TEXT
 from stepscope.app.tui.plot.minimap import Minimap
 from stepscope.app.tui.plot.span_bars import Plot
 from stepscope.app.tui.plot.time_axis import CELLS_PER_TICK, TimeAxis
-from stepscope.app.units import ticks
+from stepscope.app.units import tick_labels
 from stepscope.app.widths import width_of
 
 Diverged = tuple[int, int] | None
@@ -96,12 +97,11 @@ class BothAxis(TimeAxis):
     def _paint_ticks_of_b(self, line: Line, state: Navigator, plot: Plot) -> None:
         timeline = state.timeline
         assert isinstance(timeline, JoinedTimeline)
-        origin, view = timeline.both[1].bounds[0], plot.viewport
-        first, last = timeline.own_window(1, view.t0, view.t1)
-        most = max(plot.width // CELLS_PER_TICK, 1)
+        view, most = plot.viewport, max(plot.width // CELLS_PER_TICK, 1)
+        step, last, own, on_a = ruler_of_b(timeline, view.t0, view.t1, most)
         free = plot.left
-        for at, label in ticks(first - origin, last - origin, most):
-            x = plot.cell(timeline.on_a(1, at + origin))
+        for at, label in zip(on_a, tick_labels(own, step, last), strict=True):
+            x = plot.cell(at)
             if x < free or x >= plot.right:
                 continue
             line.put(x, "╷", ink(BORDER, PANEL))

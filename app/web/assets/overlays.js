@@ -1,10 +1,11 @@
 /* What lies over the rows of a frame: selection, arrows, findings, ruler, the step in question, mark, cursor. */
 import { paintFlags } from "./flags.js";
 import { paintFlows } from "./flows.js";
-import { duration, moment } from "./scale.js";
+import { duration, labelled, moment } from "./scale.js";
 /** @import { Frame, Pen, Placed, Ticks } from "./types.js" */
 
 export const RULER = 26;
+const HALF = 13;
 const GLYPHS = { error: "✖", warning: "▲", info: "●" };
 
 /**
@@ -210,21 +211,43 @@ function related(ctx, { model, view, picture, xOf }, place) {
 }
 
 /**
+ * The times; of two traces those of A above those of B.
  * @param {Pen} ctx
  * @param {Frame} frame
  * @param {Ticks} marks
  */
-function ruler(ctx, { width, colours, xOf }, marks) {
+function ruler(ctx, frame, marks) {
+  const { width, colours, model, picture } = frame;
   ctx.fillStyle = colours.background;
   ctx.fillRect(0, 0, width, RULER);
   ctx.fillStyle = colours.border;
   ctx.fillRect(0, RULER - 1, width, 1);
+  if (!model.is_two) return times(ctx, frame, marks, 8, RULER, 16);
+  times(ctx, frame, marks, 0, HALF, HALF - 3);
+  const { step, last, at, own } = picture?.beside || { step: 1, last: 0, at: [], own: [] };
+  const labels = labelled(own, step, last);
+  return times(ctx, frame, at.map((t, place) => ({ t, label: labels[place] })), HALF, RULER, RULER - 4);
+}
+
+/**
+ * Times between two heights, with their labels on a line; one that would lie on another is left out.
+ * @param {Pen} ctx
+ * @param {Frame} frame
+ * @param {Ticks} marks
+ * @param {number} top
+ * @param {number} bottom
+ * @param {number} line
+ */
+function times(ctx, { colours, xOf }, marks, top, bottom, line) {
+  let free = -Infinity;
   for (const { t, label } of marks) {
     const x = Math.round(xOf(t));
+    if (x < free) continue;
     ctx.fillStyle = colours.border;
-    ctx.fillRect(x, 8, 1, RULER - 8);
+    ctx.fillRect(x, top, 1, bottom - top);
     ctx.fillStyle = colours.muted;
-    ctx.fillText(label, x + 5, 16);
+    ctx.fillText(label, x + 5, line);
+    free = x + 5 + ctx.measureText(label).width;
   }
 }
 

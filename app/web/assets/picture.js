@@ -22,7 +22,7 @@ export function answerOf({ head, bytes, floats }) {
  * @returns {Picture}
  */
 export function read(answer) {
-  const { t0, t1, width, lanes, state, density } = answer;
+  const { t0, t1, width, lanes, state, density, beside } = answer;
   const row = new Map(lanes.map((id, at) => /** @type {const} */ ([id, at])));
   const sparse = new Map(answer.sparse.map((each) => /** @type {const} */ ([
     each.lane,
@@ -31,7 +31,7 @@ export function read(answer) {
   const counters = new Map(answer.counters.map((line) => /** @type {const} */ ([line.lane, line])));
   const dense = answer.dense.map((id) => row.get(id) ?? 0);
   const place = new Map(answer.dense.map((id, at) => /** @type {const} */ ([id, at])));
-  return { t0, t1, width, row, dense, place, sparse, counters, state, density };
+  return { t0, t1, width, row, dense, place, sparse, counters, beside, state, density };
 }
 
 /**

@@ -17,9 +17,20 @@ export function ticks(t0, t1, most) {
   const step = power * ([1, 2, 5, 10].find((times) => times * power >= rough) || 10);
   const times = [];
   for (let t = Math.ceil(t0 / step) * step; t <= t1; t += step) times.push(t);
-  const [unit, size] = unitFor(Math.max(Math.abs(t1), step));
+  const labels = labelled(times, step, t1);
+  return times.map((t, at) => ({ t, label: labels[at] }));
+}
+
+/**
+ * Times that are `step` apart in one unit, that of the last time in view.
+ * @param {number[]} times
+ * @param {number} step
+ * @param {number} last
+ */
+export function labelled(times, step, last) {
+  const [unit, size] = unitFor(Math.max(Math.abs(last), step));
   const digits = Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9));
-  return times.map((t) => ({ t, label: `${grouped((t / size).toFixed(digits))} ${unit}` }));
+  return times.map((t) => `${grouped((t / size).toFixed(digits))} ${unit}`);
 }
 
 /** @param {string} number */

@@ -48,6 +48,7 @@
  * @property {Factors} factors
  * @property {number | string} [revision]  of a recording that goes on
  * @property {boolean} [live]
+ * @property {boolean} [is_two]  traces, one on the other
  * @property {number} [recent]  ns that are looked at first where it goes on */
 
 /** What is looked at: the range, the cursor (a time in a lane) and the span that is selected there.
@@ -87,6 +88,9 @@
 
 /** @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, label: string[]}} Spans */
 
+/** Times of a second trace that are `step` apart by its own clock, and where they lie on the first's.
+ * @typedef {{step: number, last: number, at: number[], own: number[]}} Beside */
+
 /** @typedef {{lane: number, low: number, high: number, unit: string, values: Float64Array}} Counter */
 
 /** What the server has drawn of some lanes: spans where they are few, pixels where they are many.
@@ -99,6 +103,7 @@
  * @property {Map<number, number>} place
  * @property {Map<number, Spans>} sparse
  * @property {Map<number, Counter>} counters
+ * @property {Beside | null} [beside]
  * @property {Uint8Array} state
  * @property {Uint8Array} density
  * @property {Strips} [image] */
@@ -128,6 +133,7 @@
  * @property {{lane: number, start: Float64Array, end: Float64Array, state: Uint8Array, label: number[]}[]} sparse
  * @property {string[]} labels
  * @property {Counter[]} counters
+ * @property {Beside | null} [beside]
  * @property {string} position
  * @property {number | string} [revision] */
 

@@ -10,6 +10,7 @@ from typing import Any
 from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.flags_of_both import FlagsOfBoth
 from stepscope.app.paired.joined_timeline import JoinedTimeline
+from stepscope.app.paired.second_ruler import ruler_of_b
 from stepscope.app.paired.pair import Pair
 from stepscope.app.paired.selected import told
 from stepscope.app.paired.standing import Standing
@@ -25,6 +26,9 @@ from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.web import panes
 from stepscope.app.web.loaded import LOAD_PIXELS, LoadedTrace, keyed
 from stepscope.app.web.view import View
+
+PIXELS_PER_TICK = 110
+"""As the page has them on its ruler of A."""
 
 
 class LoadedPair(LoadedTrace):
@@ -107,6 +111,12 @@ class LoadedPair(LoadedTrace):
             "told": "", "places": places, "glyph": DIVERGED_GLYPH, "go": "divergence",
             "says": self.pair.said,
         }  # fmt: skip
+
+    def times_beside(self, t0: int, t1: int, width: int) -> dict[str, Any] | None:
+        """Times of B, and where they lie, from the origin."""
+        step, last, own, on_a = ruler_of_b(self.joined, t0, t1, max(width // PIXELS_PER_TICK, 1))
+        at = [each - self.origin for each in on_a]
+        return {"step": step, "last": last, "at": at, "own": own}
 
     @cached_property
     def loads(self) -> tuple[LoadOverTime, ...]:

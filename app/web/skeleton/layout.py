@@ -96,7 +96,7 @@ def _stage(loaded: LoadedTrace) -> Component:
         [
             html.Div(
                 [
-                    html.Div("", id="corner"),
+                    html.Div("" if loaded.is_one else "time A\ntime B", id="corner"),
                     html.Canvas(id="canvas", role="img", **called("what ran, over time")),
                     html.Div(id="pinned"),
                 ],

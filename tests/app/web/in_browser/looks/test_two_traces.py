@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree.ElementTree import fromstring
 
 import pytest
 from playwright.sync_api import expect
@@ -67,6 +69,25 @@ def test_compare_before_and_after(visit_both: OpenBoth, sample_traces: Path) -> 
     page.locator("#tab-step").click()
     opened.settle()
     assert "B − A" in told(opened)
+
+
+def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth, sample_traces: Path) -> None:
+    opened = before_and_after(visit_both, sample_traces)
+    page = opened.go()
+    expect(page.locator("#corner")).to_have_text("time A\ntime B")
+    with page.expect_download() as download:
+        page.locator("#save-svg").click()
+
+    root = fromstring(Path(download.value.path()).read_text("utf-8"))  # noqa: S314 - as drawn
+    times = [
+        (float(each.get("y", 0)), "".join(each.itertext()))
+        for each in root.iter("{http://www.w3.org/2000/svg}text")
+        if re.fullmatch(r"[\d,.]+ (s|ms|µs|ns)", "".join(each.itertext()))
+    ]
+    heights = sorted({y for y, _ in times})
+    assert len(heights) == 2
+    for y in heights:
+        assert sum(each == y for each, _ in times) > 3
 
 
 def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth, sample_traces: Path) -> None:
