@@ -16,6 +16,7 @@ from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.flows_of_both import Ends, JoinedFlows
 from stepscope.app.paired.found_in_both import PairedFinding
 from stepscope.app.paired.lane_pairs import Joined
+from stepscope.app.paired.time_map import Ruler
 from stepscope.app.timeline import Hit, Lane, LoadOverTime, Picture, Series, SpanView, Sum, Timeline
 from stepscope.app.timeline.flows.flow import Flows
 from stepscope.app.timeline.lanes.lane import Ints
@@ -58,6 +59,11 @@ class JoinedTimeline(Timeline):
         """A window of A's time on a side, 1 ns at least."""
         first = self.own_time(side, t0)
         return first, max(self.own_time(side, t1), first + 1)
+
+    def ruler_of_b(self, t0: int, t1: int, most: int) -> Ruler:
+        """Round times of B in a window of A's time, at most so many, by B's own clock."""
+        window = self.own_window(1, t0, t1)
+        return self.alignment.map.ruler(self.both[1].bounds[0], *window, most)
 
     def own_span(self, span: SpanView) -> SpanView:
         """The span as its own trace has it, at its own times."""

@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from stepscope.app.timeline.lanes.lane import Ints
+from stepscope.app.units import tick_step
+
+
+class Ruler(NamedTuple):
+    """Round times of B that are `step` ns apart; `last` is the end of what B has in a window."""
+
+    step: int
+    last: int
+    own: list[int]
+    """Since B's begin."""
+    on_a: list[int]
+    """Where each of them lies on the time of A: several may lie at one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,13 @@ class TimeMap:
     def a_at(self, ts_ns: int) -> int:
         """The first time of A on which a time of B lies."""
         return int(self.to_a(np.array([ts_ns], np.int64))[0])
+
+    def ruler(self, begin: int, first: int, last: int, most: int) -> Ruler:
+        """The times of B between two of its own, since its `begin`, at most so many."""
+        step = tick_step(last - first, most)
+        own = [*range(-(-(first - begin) // step) * step, last - begin, step)]
+        on_a = self.to_a(np.array(own, np.int64) + begin).tolist() if own else []
+        return Ruler(step, last - begin, own, on_a)
 
 
 def _mapped(times: Ints, source: Ints, target: Ints) -> Ints:

@@ -8,7 +8,6 @@ from textual.strip import Strip
 
 from stepscope.app.paired.flags_of_both import side_of
 from stepscope.app.paired.joined_timeline import JoinedTimeline
-from stepscope.app.paired.second_ruler import ruler_of_b
 from stepscope.app.palette import DIVERGED_GLYPH
 from stepscope.app.timeline import LoadOverTime
 from stepscope.app.timeline.flags.flag_at import FlagAt
@@ -98,7 +97,7 @@ class BothAxis(TimeAxis):
         timeline = state.timeline
         assert isinstance(timeline, JoinedTimeline)
         view, most = plot.viewport, max(plot.width // CELLS_PER_TICK, 1)
-        step, last, own, on_a = ruler_of_b(timeline, view.t0, view.t1, most)
+        step, last, own, on_a = timeline.ruler_of_b(view.t0, view.t1, most)
         free = plot.left
         for at, label in zip(on_a, tick_labels(own, step, last), strict=True):
             x = plot.cell(at)

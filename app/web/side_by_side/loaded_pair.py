@@ -10,7 +10,6 @@ from typing import Any
 from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.flags_of_both import FlagsOfBoth
 from stepscope.app.paired.joined_timeline import JoinedTimeline
-from stepscope.app.paired.second_ruler import ruler_of_b
 from stepscope.app.paired.pair import Pair
 from stepscope.app.paired.selected import told
 from stepscope.app.paired.standing import Standing
@@ -114,7 +113,7 @@ class LoadedPair(LoadedTrace):
 
     def times_beside(self, t0: int, t1: int, width: int) -> dict[str, Any] | None:
         """Times of B, and where they lie, from the origin."""
-        step, last, own, on_a = ruler_of_b(self.joined, t0, t1, max(width // PIXELS_PER_TICK, 1))
+        step, last, own, on_a = self.joined.ruler_of_b(t0, t1, max(width // PIXELS_PER_TICK, 1))
         at = [each - self.origin for each in on_a]
         return {"step": step, "last": last, "at": at, "own": own}
 

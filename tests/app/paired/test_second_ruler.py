@@ -8,7 +8,6 @@ import pytest
 
 from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.joined_timeline import JoinedTimeline
-from stepscope.app.paired.second_ruler import ruler_of_b
 from stepscope.app.web import wire
 from stepscope.app.web.side_by_side.pair_source import PairSource
 from tests.app.paired.pairs import PAIRS, pair
@@ -29,7 +28,7 @@ def test_its_times_are_round_and_each_lies_where_b_is_then(name: str) -> None:
             t0 = random.randrange(first, last)
             t1 = random.randrange(t0 + 1, last + 2)
             most = random.randint(1, 30)
-            ruler = ruler_of_b(timeline, t0, t1, most)
+            ruler = timeline.ruler_of_b(t0, t1, most)
 
             own0, own1 = timeline.own_window(1, t0, t1)
             inside = [each for each in ruler.own if own0 <= each + begin < own1]
@@ -48,7 +47,7 @@ def test_the_page_is_sent_them_from_its_origin_and_of_one_trace_none() -> None:
 
     told = wire.picture(loaded, asked)["beside"]
 
-    ruler = ruler_of_b(timeline, loaded.origin, loaded.origin + loaded.length, 10)
+    ruler = timeline.ruler_of_b(loaded.origin, loaded.origin + loaded.length, 10)
     assert len(told["own"]) > 3
     assert (told["step"], told["last"], told["own"]) == ruler[:3]
     assert [each + loaded.origin for each in told["at"]] == ruler.on_a
