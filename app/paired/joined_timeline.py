@@ -62,8 +62,7 @@ class JoinedTimeline(Timeline):
 
     def ruler_of_b(self, t0: int, t1: int, most: int) -> Ruler:
         """Round times of B in a window of A's time, at most so many, by B's own clock."""
-        window = self.own_window(1, t0, t1)
-        return self.alignment.map.ruler(self.both[1].bounds[0], *window, most)
+        return self.alignment.map.ruler(self.both[1].bounds[0], *self.own_window(1, t0, t1), most)
 
     def own_span(self, span: SpanView) -> SpanView:
         """The span as its own trace has it, at its own times."""
