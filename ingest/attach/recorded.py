@@ -22,6 +22,7 @@ _OF_EVENTS = (
     "step", "ts_ns", *_OF_EACH_EVENT, "queue_index", "by_request", "deadline_ns", "alike",
     "num_alike", "ignore_eos",
 )  # fmt: skip
+_MORE_OF_EVENTS = frozenset(_OF_EVENTS)
 _OF_ARRIVALS = (
     "step", "ts_ns", "request", "event", "num_generated", "queue_index", "prompt_len",
     "max_tokens", "priority", "external_id", "lora",
@@ -115,7 +116,10 @@ class RecordedScheduler:
 
     def event(self, event: str, request: str, ts_ns: int, **columns: Any) -> None:
         """Record an event of a request."""
-        self._record_event(self._number, ts_ns, request, event, **columns)
+        record = self._record_event
+        if not columns.keys() <= _MORE_OF_EVENTS:  # such as an arrival with all that was asked for
+            record = self.recorder.lifecycle
+        record(step=self._number, ts_ns=ts_ns, request=request, event=event, **columns)
 
     def arrived(
         self, ts_ns: int, request: str, queue_index: int | None, prompt_len: int,

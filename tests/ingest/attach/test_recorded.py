@@ -11,8 +11,10 @@ import pytest
 
 from stepscope.ingest.attach.recorded import RecordedScheduler
 from stepscope.ingest.attach.scheduler_recording import BlockChange, Counts, Gave, LeftOut
+from stepscope.ingest.columns import Type
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.lasting import BatchRow
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 
 
@@ -54,6 +56,24 @@ def test_a_step_that_was_formed_ahead_begins_when_the_one_before_it_ends(
 
     rows = read(told, "steps").sort("step").select("formed_ns", "ts_ns", "dur_ns").rows()
     assert rows == [(100, 100, 30), (110, 130, 20)]
+
+
+OF_TYPES = {Type.I64: 7, Type.I32: 7, Type.F64: 0.5, Type.STR: "x", Type.BOOL: True}
+TOLD_BY_ALL = ("rank", "seq", "step", "ts_ns", "request", "event")
+MORE = [each for each in BY_NAME["lifecycle"].columns if each.name not in TOLD_BY_ALL]
+
+
+def test_an_event_may_have_any_column_alone_and_all_of_them(told: RecordedScheduler) -> None:
+    values = {column.name: OF_TYPES[column.type] for column in MORE}
+    for number, (name, value) in enumerate(values.items()):
+        told.event("arrive", f"r{number}", 10 + number, **{name: value})
+    told.event("arrive", "last", 99, **values)
+
+    rows = read(told, "lifecycle").sort("ts_ns").select("request", *values).rows(named=True)
+    for number, (name, value) in enumerate(values.items()):
+        nothing = dict.fromkeys(values)
+        assert rows[number] == {"request": f"r{number}", **nothing, name: value}
+    assert rows[-1] == {"request": "last", **values}
 
 
 def test_steps_of_a_pipelines_stages_begin_when_they_were_formed(tmp_path: Path) -> None:
