@@ -34,34 +34,36 @@ def tokens_of_rows(trace: Trace, rank: int = 0) -> list[tuple[int, int]]:
 
 
 def wrong_latencies(trace: Trace, metrics: Row, within_ns: int = MS) -> tuple[list[str], int]:
-    """Waits, first tokens and ends that differ by more from what the engine core counted, and how
-    many were compared.
+    """What blame and the trace say of waits, first and last tokens that differs by more from what
+    vLLM's engine core and its front end counted, and how many were compared.
+
+    The engine core's clock is held against when the engine had a token, the front end's against
+    when it gave it to the client: blame counts what lies between the two as delivery.
     """
-    names = external_ids(trace)
-    told = {names[row["request"]]: row for row in blame(trace).requests.rows(named=True)}
+    names, told = external_ids(trace), blame(trace)
+    rows = {names[row["request"]]: row for row in told.requests.rows(named=True)}
+    left_engine = _began_last(told.intervals, "delivery")
     arrived = _times(trace, "arrive")
     admitted, sampled = _times(trace, "admit"), _times(trace, "first-token")
     found: list[str] = []
     num_compared = 0
     for request in metrics["requests"]:
-        row = told[request["id"]]
-        queued_ns = arrived[row["request"]]
-        pairs = {
-            "wait": (_gap(request, "scheduled_ts"), _after(admitted.get(row["request"]), queued_ns))
-        }
+        row = rows[request["id"]]
+        name, queued_ns = row["request"], arrived[row["request"]]
+        pairs = {"wait": (_gap(request, "scheduled_ts"), _after(admitted.get(name), queued_ns))}
         if request["out"]:
-            # The engine's own: a client that is given all at once has its first with the last.
-            first_ns = _after(sampled.get(row["request"]), queued_ns)
+            first_ns = _after(sampled.get(name), queued_ns)
             pairs["first token"] = (_gap(request, "first_token_ts"), first_ns)
+        if request["out"] and row["first_token_ns"] != row["ended_ns"]:  # not given all at once
+            given_ns = _after(row["first_token_ns"], row["arrive_ns"])
+            pairs["first token given"] = (round(request["first_token_latency"] * 1e9), given_ns)
         if request["reason"] in ("length", "stop"):
-            pairs["last token"] = (
-                _gap(request, "last_token_ts"),
-                _after(row["ended_ns"], queued_ns),
-            )
+            last_ns = _after(left_engine.get(name, row["ended_ns"]), queued_ns)
+            pairs["last token"] = (_gap(request, "last_token_ts"), last_ns)
         num_compared += len(pairs)
         found += [
-            f"{request['id']}: {name}: vLLM counts {true}, the trace {ours}"
-            for name, (true, ours) in pairs.items()
+            f"{request['id']}: {what}: vLLM counts {true}, the trace {ours}"
+            for what, (true, ours) in pairs.items()
             if (true is None) != (ours is None)
             or (true is not None and ours is not None and abs(true - ours) > within_ns)
         ]
@@ -102,6 +104,12 @@ def _times(trace: Trace, event: str) -> dict[str, int]:
     """When the event first happened to each request."""
     rows = trace.lifecycle.filter(pl.col("event") == event)
     return dict(rows.group_by("request").agg(pl.col("ts_ns").min()).collect().rows())
+
+
+def _began_last(intervals: pl.DataFrame, cause: str) -> dict[str, int]:
+    """Since when each request's last interval of this cause has lasted."""
+    rows = intervals.filter(pl.col("cause") == cause)
+    return dict(rows.group_by("request").agg(pl.col("from_ns").max()).rows())
 
 
 def _gap(request: Row, until: str) -> int | None:
