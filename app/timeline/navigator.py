@@ -19,6 +19,8 @@ from stepscope.app.timeline.picture import SpanView
 from stepscope.app.timeline.shown_rows import ShownRows
 from stepscope.app.timeline.viewport import Viewport
 
+RULES_RUN = "The rules are running …"
+
 
 @dataclass(slots=True)
 class Navigator(ShownRows):
@@ -35,7 +37,7 @@ class Navigator(ShownRows):
     """
 
     findings: Sequence[Finding] | None = None
-    without_findings: str = "The rules are running …"
+    without_findings: str = RULES_RUN
     composition: Composition | None = None
     lane: int | None = None
     span: SpanView | None = None

@@ -23,7 +23,7 @@ from stepscope.app.web.panes.pane import pane_of
 from stepscope.app.web.panes.sql import exported_answer
 from stepscope.app.web.panes.what_if import what_told
 from stepscope.app.web.pictures.route import answer_pictures
-from stepscope.app.web.resolve import resolve
+from stepscope.app.web.resolve import asks_for_findings, resolve
 from stepscope.app.web.side_by_side.loaded_pair import LoadedPair
 from stepscope.app.web.side_by_side.pair_panes import pair_pane, relation
 from stepscope.app.web.skeleton.layout import marks, num_findings
@@ -60,8 +60,9 @@ def _answer_address(app: Dash, source: Source) -> None:
     def show(address: dict[str, Any] | None, revision: object) -> Any:
         if address is None:
             return no_update
-        loaded = source.at(revision)
-        return resolve(loaded, str(address["search"])).as_props(loaded)
+        search = str(address["search"])
+        loaded = (source.with_findings if asks_for_findings(search) else source.at)(revision)
+        return resolve(loaded, search).as_props(loaded)
 
 
 def _answer_view(app: Dash, source: Source) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from threading import Lock
 from typing import Any, TypeVar
@@ -38,7 +39,7 @@ from stepscope.app.timeline.area.selection import Selection
 from stepscope.app.timeline.flags.flag_at import FlagsOnLanes, PlacedFlags
 from stepscope.app.timeline.keymap import FLAGS, KEYMAP, RECORDING, STOPS, Key
 from stepscope.app.timeline.moves import MOVES
-from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.navigator import RULES_RUN, Navigator
 from stepscope.app.web import panes
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
@@ -59,11 +60,13 @@ class LoadedTrace:
     is what the last few conditions gave that were looked for, `values` the same of values, both
     under `session_lock` as well. `live` tells of a recording that is followed: how it goes on, and
     what was found so far. `align` is how two traces lie on each other, where an address says so.
+    Without a `result` the rules have not run, and `without_findings` says so.
     """
 
     def __init__(
-        self, trace: Trace, result: CheckResult, slo: Slo | None = None, live: Live | None = None
-    ) -> None:
+        self, trace: Trace, result: CheckResult | None, slo: Slo | None = None,
+        live: Live | None = None,
+    ) -> None:  # fmt: skip
         self.live = live
         self.revision = live[0].revision if live else 0
         self.slo = slo
@@ -73,7 +76,8 @@ class LoadedTrace:
         self.composition = Composition.of(trace, self.timeline.walked_rank)
         self.origin, last = self.timeline.bounds
         self.length = last - self.origin
-        self.findings = keyed(result.findings)
+        self.findings = keyed(result.findings) if result else {}
+        self.without_findings = result.coverage.without_findings if result else RULES_RUN
         self.session_lock = Lock()
         self.align: str | None = None
         self.sought: Answers[Sought] = {}
@@ -81,6 +85,25 @@ class LoadedTrace:
         self.keeps_queries = True
         self.flags = FlagsOnLanes(Flags(trace.path), self.timeline.lanes)
         self._answer: Answer | None = None
+
+    def checked(self, result: CheckResult | StepscopeError) -> LoadedTrace:
+        """The same as the next revision, with what the rules found or why they could not run."""
+        found = copy(self)
+        found.revision += 1
+        if isinstance(result, StepscopeError):
+            found.without_findings = f"Not checked: {result}"
+            return found
+        found.result, found.findings = result, keyed(result.findings)
+        found.without_findings = result.coverage.without_findings
+        vars(found).pop("leads", None)
+        if "debugger" in vars(found):
+            found.debugger.tables.share_checked(result)
+        return found
+
+    @property
+    def is_being_checked(self) -> bool:
+        """Whether the rules have still to say what they find."""
+        return self.result is None and self.without_findings == RULES_RUN
 
     @property
     def panes(self) -> Sequence[Tab]:
@@ -160,7 +183,8 @@ class LoadedTrace:
     def debugger(self) -> Debugger:
         """Finds conditions and goes to their hits with the session; it is under the same lock."""
         debugger = Debugger(self.trace, session=self.session)
-        debugger.tables.share_checked(self.result)
+        if self.result:
+            debugger.tables.share_checked(self.result)
         return debugger
 
     @cached_property
@@ -193,7 +217,7 @@ class LoadedTrace:
     @cached_property
     def leads(self) -> Leads:
         """Where rows of answers lead."""
-        return Leads(self.timeline, self.composition, self.result.findings)
+        return Leads(self.timeline, self.composition, tuple(self.findings.values()))
 
     @cached_property
     def names(self) -> Names:

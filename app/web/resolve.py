@@ -148,6 +148,12 @@ def resolve(loaded: LoadedTrace, query: str) -> Resolved:
     return _resolved(loaded, view, navigator, is_somewhere)
 
 
+def asks_for_findings(query: str) -> bool:
+    """Whether an address means a finding, or leads to the next."""
+    move = parse_qs(query[:LONGEST].removeprefix("?")).get("go", [""])[-1]
+    return View.parse(query).finding is not None or move in ("next-finding", "previous-finding")
+
+
 def _moved(loaded: LoadedTrace, view: View, here_ns: int) -> Resolved:
     """The view at where a debug session went, at the same zoom."""
     navigator = _navigator(loaded, view)
@@ -204,7 +210,8 @@ def _navigator(loaded: LoadedTrace, view: View) -> Navigator:
     origin = loaded.origin
     navigator = Navigator(
         loaded.coloured(view),
-        loaded.result.findings,
+        None if loaded.result is None else tuple(loaded.findings.values()),
+        loaded.without_findings,
         composition=loaded.composition,
         pins=list(view.pin),
         collapsed=set() if view.t else _collapsed(loaded, view),

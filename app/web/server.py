@@ -36,6 +36,7 @@ def create_app(
 ) -> dash.Dash:
     """The page over one trace and what was found in it, as an application that any WSGI runs.
 
+    Without a `result` the page is there before the rules have run, and they run while it is shown.
     Latencies are held against the `slo`. A `follower` follows a recording in progress, of which
     `trace` is the first; what lies on the disk is opened anew by `reopen`.
     `is_local` is whether only this machine reaches it: then what was asked before is offered.
@@ -48,11 +49,7 @@ def create_app(
     from stepscope.app.web.source import Source, followed  # noqa: PLC0415 - the same
     from stepscope.ingest.trace import Trace  # noqa: PLC0415 - the same
 
-    if follower:
-        loaded = followed(follower, slo)
-    else:
-        assert result is not None
-        loaded = LoadedTrace(trace, result, slo)
+    loaded = followed(follower, slo) if follower else LoadedTrace(trace, result, slo)
     source = Source(
         loaded, follower, reopen or Trace.open, slo,
         keeps_queries=is_local, opens_others=opens_others,

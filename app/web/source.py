@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
-from stepscope.analyzers.check.run import check
+from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.live.follower import Follower, Status
 from stepscope.app.live.found_so_far import Came
@@ -20,6 +20,7 @@ from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.live.growing_trace import RecordingState
+from stepscope.ingest.progress import Progress
 from stepscope.ingest.trace import Trace
 
 MOST_KEPT = 3
@@ -32,7 +33,9 @@ class Source:
 
     A `follower` follows a recording; `reopen` opens anew what lies on the disk.
     `keeps_queries` is whether queries are the user's own, whom the page is for alone, and
-    `opens_others` whether there is a page beside it from which another trace is opened.
+    `opens_others` whether there is a page beside it from which another trace is opened. Where
+    `loaded` was not checked its rules run from when a page first asks for news, and what they find
+    is the next revision.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class Source:
         self._lock = Lock()
         self._kept = OrderedDict({loaded.revision: loaded})
         self._failed = ""
+        self._checking: Thread | None = None
+        self._rule = ""
 
     @property
     def now(self) -> LoadedTrace:
@@ -63,6 +68,14 @@ class Source:
         """What a page looks at that has a revision: the newest, where that is not kept any more."""
         known = isinstance(revision, int) and self._kept.get(revision)
         return known or self.now
+
+    def with_findings(self, revision: object) -> LoadedTrace:
+        """The same, once its rules have run: who asks for a finding waits for them."""
+        self._begin_check()
+        if self._checking and self.at(revision).is_being_checked:
+            self._checking.join()
+            return self.now
+        return self.at(revision)
 
     def asked_for(self, asked: Json) -> LoadedTrace:
         """What a page asks for: all that lies on the disk, or what was recorded by now."""
@@ -96,14 +109,34 @@ class Source:
     def news(self, following: Following) -> Json:
         """The revision that can be had, and the line that tells how it goes on."""
         if self.follower is None:
+            self._begin_check()
             said = self._failed or self._on_the_disk()
-            return _news(self.now.revision, [(said, Tone.WARNING)] if said else [], is_live=False)
+            told = [(said, Tone.WARNING)] if said else []
+            return _news(self.now.revision, told, is_live=False, checking=self._rule)
         try:
             status = self.follower.refresh()
         except OSError as error:
             said = f"cannot be read: {error.strerror or error}"
             return _news(self.now.revision, [(said, Tone.ERROR)], is_live=True)
         return _news(status.revision, self._told(status, following), is_live=True)
+
+    def _begin_check(self) -> None:
+        if self._checking or not self.now.is_being_checked:
+            return
+        with self._lock:
+            if self._checking is None:
+                self._checking = Thread(target=self._check, args=(self.now,), daemon=True)
+                self._checking.start()
+
+    def _check(self, loaded: LoadedTrace) -> None:
+        checked = loaded.checked(_found(loaded.trace, self._tell_rule))
+        with self._lock:
+            if self.now is loaded:
+                self._keep(checked)
+        self._rule = ""
+
+    def _tell_rule(self, rule: str, done: int, total: int | None) -> None:
+        self._rule = f"{done:,} of {total:,} rules" if total else rule
 
     def _told(self, status: Status, following: Following) -> list[tuple[str, Tone]]:
         said = line(status, following)
@@ -139,6 +172,20 @@ def followed(follower: Follower, slo: Slo | None = None) -> LoadedTrace:
     return LoadedTrace(look.trace, look.result or check(look.trace), slo, told)
 
 
-def _news(revision: int, said: list[tuple[str, Tone]], *, is_live: bool) -> Json:
+def _found(trace: Trace, told: Progress) -> CheckResult | StepscopeError:
+    """What the rules find, or why they cannot run."""
+    try:
+        return check(trace, progress=told)
+    except StepscopeError as error:
+        return error
+    except Exception as error:
+        # Nobody reads a traceback in the server's log; the page says what happened.
+        what = f"cannot check the trace: {type(error).__name__}: {error}"
+        return StepscopeError(what, where=trace.name, todo="report this as a bug")
+
+
+def _news(
+    revision: int, said: list[tuple[str, Tone]], *, is_live: bool, checking: str = ""
+) -> Json:
     told = [[plain(text), str(tone)] for text, tone in said]
-    return {"revision": revision, "told": told, "live": is_live}
+    return {"revision": revision, "told": told, "live": is_live, "checking": checking}

@@ -66,6 +66,7 @@ def model(loaded: LoadedTrace) -> Json:
         "keymap": [asdict(key) for key in loaded.keys],
         "revision": loaded.key,
         "live": loaded.live is not None,
+        "checking": loaded.is_being_checked,
         "is_two": not loaded.is_one,
         "recent": NEWEST_NS,
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},

@@ -54,16 +54,16 @@ def open(traces: tuple[Path, ...], front: str | None, open_trace: OpenTrace) -> 
 
         look_in_terminal(path, None, None, open_trace)
         return
-    from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.check.registry import usable_rules
     from stepscope.app.live.opener import Opener
     from stepscope.app.web.server import serve
 
+    usable_rules()  # what cannot be used is told before the page is there
     opener = Opener(open_trace)
     with progress() as report:
         begun = opener.begin(path, report)
         opened(path)
-        result = check(begun.trace, progress=report) if begun.follower is None else None
-    serve(begun.trace, result, browse=True, follower=begun.follower, opener=opener)
+    serve(begun.trace, None, browse=True, follower=begun.follower, opener=opener)
 
 
 def _open_both(paths: tuple[Path, Path], front: str, open_trace: OpenTrace) -> None:

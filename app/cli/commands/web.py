@@ -61,21 +61,21 @@ def web(
         look_at_both(two_of(traces), host, port, tab, open_trace, slo=slo, follow=follow)
         return
     (trace,) = traces
-    from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.check.registry import usable_rules
     from stepscope.analyzers.summary.slo import slo_of
     from stepscope.app.kept import recent
     from stepscope.app.live.opener import Opener
     from stepscope.app.web.server import serve
 
     asked = slo_of(slo) if slo is not None else None
+    usable_rules()  # what cannot be used is told before the page is there
     opener = Opener(open_trace, follow)
     with progress() as report:
         begun = opener.begin(trace, report)
         recent.opened(trace)
-        result = check(begun.trace, progress=report) if begun.follower is None else None
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
     serve(
-        begun.trace, result, host, port, view, slo=asked, follower=begun.follower, opener=opener
+        begun.trace, None, host, port, view, slo=asked, follower=begun.follower, opener=opener
     )  # fmt: skip
 
 

@@ -12,11 +12,12 @@ const STILL_MS = 2000;    // what lies on the disk seldom changes
 const PATIENCE_MS = 5000; // a revision that takes longer no longer holds up the next
 
 /** @typedef {"NEWEST" | "HERE" | "PAUSED"} Following */
-/** @typedef {{revision: number | null, told: [string, string][], live: boolean, flags: number}} News */
+/** @typedef {{revision: number | null, told: [string, string][], live: boolean, checking: string, flags: number}} News */
 
 /** @type {Following} */
 let following = "NEWEST";
 let isLive = false;
+let isBeingChecked = false;
 /** @type {number | string} */
 let revision = 0;
 let wanted = 0; // when a revision under way was asked for; 0 when none is
@@ -29,6 +30,7 @@ let flags = null;
 export function open(model) {
   revision = model.revision || 0;
   isLive = Boolean(model.live);
+  isBeingChecked = Boolean(model.checking);
   if (isLive && !new URLSearchParams(location.search).has("t")) newest(model.recent);
   else following = "HERE";
   document.addEventListener("visibilitychange", soon);
@@ -39,7 +41,7 @@ export function open(model) {
 function soon() {
   clearTimeout(timer);
   if (document.hidden) return;
-  timer = setTimeout(async () => { await ask(); soon(); }, isLive ? LIVE_MS : STILL_MS);
+  timer = setTimeout(async () => { await ask(); soon(); }, isLive || isBeingChecked ? LIVE_MS : STILL_MS);
 }
 
 const isFollowed = () => following !== "PAUSED";
@@ -53,6 +55,7 @@ async function ask() {
   if (!isFollowed()) return;
   isLive = news.live;
   tell(news.told);
+  if (isBeingChecked && news.checking) setProps("count-findings", { children: `${news.checking} …` });
   if (flags !== null && flags !== news.flags && !address.pending()) address.navigate({}, true); // somebody put one
   flags = news.flags;
   const isUnderWay = wanted > 0 && performance.now() - wanted < PATIENCE_MS;
@@ -80,6 +83,7 @@ export function renew(model) {
   wanted = 0;
   revision = model.revision || 0;
   isLive = Boolean(model.live);
+  isBeingChecked = Boolean(model.checking);
   setProps("revision", { data: revision });
   renewStage(model, following === "NEWEST");
 }

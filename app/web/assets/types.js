@@ -48,6 +48,7 @@
  * @property {Factors} factors
  * @property {number | string} [revision]  of a recording that goes on
  * @property {boolean} [live]
+ * @property {boolean} [checking]  the rules are running
  * @property {boolean} [is_two]  traces, one on the other
  * @property {number} [recent]  ns that are looked at first where it goes on */
 

@@ -29,7 +29,8 @@ def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     yield Title(loaded.trace.name)
     yield from (Fact(name, (text,)) for name, text in identity(loaded.trace))
     yield Fact("steps", (f"{count(len(loaded.composition))}{of_rank(loaded.composition)}",))
-    for code, number in loaded.result.counts.items():
+    checked = loaded.result
+    for code, number in checked.counts.items() if checked else ():
         if number:
             yield Fact(code, (count(number),))
     yield Heading("where to begin")
@@ -37,7 +38,7 @@ def _trace(loaded: LoadedTrace) -> Iterator[Block]:
         yield Paragraph("Press n for the next finding, or click one below.")
     yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")
     yield from told_of_it(loaded.trace)
-    if loaded.result.not_applicable:
+    if checked and checked.not_applicable:
         yield Heading("not applicable")
-        yield Paragraph(f"{loaded.result.coverage.share}.")
-        yield Paragraph(" ".join(loaded.result.not_applicable), Tone.MUTED)
+        yield Paragraph(f"{checked.coverage.share}.")
+        yield Paragraph(" ".join(checked.not_applicable), Tone.MUTED)

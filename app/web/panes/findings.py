@@ -19,7 +19,7 @@ PAGE = 200
 def findings_pane(loaded: LoadedTrace, view: View) -> Component:
     """A page of findings, worst first; the one that is selected stands out."""
     if not loaded.findings:
-        return html.P(loaded.result.coverage.without_findings, className="controls muted")
+        return html.P(loaded.without_findings, className="controls muted")
     keys = list(loaded.findings)
     page = keys.index(view.finding) // PAGE if view.finding else view.page - 1
     page = min(page, (len(keys) - 1) // PAGE)

@@ -60,6 +60,7 @@ def _about(loaded: LoadedTrace) -> Iterator[Block]:
 def _found(loaded: LoadedTrace) -> Iterator[Block]:
     """How much each rule found, and how many could judge at all."""
     result = loaded.result
+    assert result is not None, "a report is made of what was checked"
     by_rule: dict[str, list[Finding]] = {}
     for found in result.findings:
         by_rule.setdefault(found.code, []).append(found)
@@ -83,7 +84,7 @@ def _found(loaded: LoadedTrace) -> Iterator[Block]:
 def findings(loaded: LoadedTrace, letter: str, room: Room) -> str:
     """Each finding with its evidence, the worst first, and what there was no room for."""
     if not loaded.findings:
-        return tag("p", text(loaded.result.coverage.without_findings), "muted")
+        return tag("p", text(loaded.without_findings), "muted")
     parts: list[str] = []
     pictured: set[str] = set()
     for key, found in loaded.findings.items():

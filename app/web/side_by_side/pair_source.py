@@ -38,7 +38,7 @@ class PairSource(Source):
     def news(self, following: Following) -> Json:
         """None: two are not followed, and what lies on the disk is not read again."""
         del following
-        return {"revision": None, "told": [], "live": False}
+        return {"revision": None, "told": [], "live": False, "checking": ""}
 
     def _of(self, key: str) -> LoadedPair:
         with self._making:

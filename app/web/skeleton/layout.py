@@ -124,7 +124,9 @@ def _drawer(loaded: LoadedTrace) -> Component:
 
 
 def num_findings(loaded: LoadedTrace) -> str:
-    """How many findings there are, or that no rule could judge."""
+    """How many findings there are, or why that is not known."""
+    if loaded.result is None:
+        return "…" if loaded.is_being_checked else "not checked"
     is_blind = loaded.result.coverage.is_blind and not loaded.findings
     return NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stepscope.analyzers.check.run import check
 from stepscope.analyzers.summary.slo import Slo
 from stepscope.app.kept import recent
 from stepscope.app.live.opener import Opener
@@ -106,8 +105,7 @@ class Openings:
         """What the page looks at: a recording that goes on is followed, as by the command line."""
         begun = self._opener.begin(path, told)
         if begun.follower is None:
-            found = check(begun.trace, progress=told)
-            loaded = LoadedTrace(begun.trace, found, self._slo)
+            loaded = LoadedTrace(begun.trace, None, self._slo)
         else:
             told("checking what was recorded by now", 0, None)
             loaded = followed(begun.follower, self._slo)

@@ -1,0 +1,130 @@
+"""The page is there before the rules have run, and shows what they find as soon as they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Event
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.app.web import source
+from stepscope.app.web.server import create_app
+from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.conftest import WRONG, Visit
+from tests.app.web.in_browser.hands import SMALL, press
+from tests.app.web.in_browser.test_live import serve
+
+pytestmark = pytest.mark.web
+
+NUM_FOUND = len(check(SMALL).findings)
+LAST = 3
+"""Which rule is told of before the rules are held up."""
+
+
+class HeldUp:
+    """A check that has told how far it is, and goes on when it is let go."""
+
+    def __init__(self, error: StepscopeError | None = None) -> None:
+        self.let_go, self.num_begun, self._error = Event(), 0, error
+
+    def __call__(self, trace: Trace, progress: Callable[[str, int, int], None]) -> CheckResult:
+        self.num_begun += 1
+        progress("KVB001", LAST, 66)
+        assert self.let_go.wait(60)
+        if self._error:
+            raise self._error
+        return check(trace)
+
+
+@pytest.fixture
+def visit(window: Page) -> Iterator[Visit]:
+    """The page of a trace that was not checked; nothing may have gone wrong on it."""
+    WRONG.clear()
+    with ExitStack() as after:
+        yield Visit(window, serve(create_app(SMALL, None), after))
+        window.goto("about:blank")
+    assert WRONG == []
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldUp]:
+    held = HeldUp()
+    monkeypatch.setattr(source, "check", held)
+    yield held
+    held.let_go.set()
+
+
+def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_have(
+    visit: Visit, rules: HeldUp
+) -> None:
+    page = visit.go()
+    page.locator("#tab-findings").click()
+
+    expect(page.get_by_role("treeitem", name="engine")).to_be_visible()
+    expect(page.locator("#count-findings")).to_have_text(f"{LAST} of 66 rules …")
+    expect(page.locator("#pane")).to_contain_text("The rules are running")
+    expect(page.locator("#marks a")).to_have_count(0)
+
+    rules.let_go.set()
+    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    expect(page.locator("#pane .finding")).to_have_count(NUM_FOUND)
+    expect(page.locator("#marks a")).not_to_have_count(0)
+    expect(page.locator("#about")).to_contain_text("COR001")
+    assert rules.num_begun == 1
+
+
+def test_what_one_looks_at_stays_when_the_rules_have_run(visit: Visit, rules: HeldUp) -> None:
+    page = visit.go("?sel=0@50000")
+    before = page.locator("#position").inner_text(), page.url
+    rules.let_go.set()
+
+    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    visit.settle()
+    assert (page.locator("#position").inner_text(), page.url) == before
+
+
+def test_a_link_to_a_finding_waits_for_the_rules(visit: Visit, rules: HeldUp) -> None:
+    page = visit.page
+    page.goto(f"{visit.url}?finding=COR001.1")
+    expect(page.locator("#count-findings")).to_have_text(f"{LAST} of 66 rules …")
+    rules.let_go.set()
+    expect(page.locator("#about")).to_contain_text("COR001")
+    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    assert "finding=COR001.1" in page.url
+
+
+def test_who_asks_for_the_next_finding_gets_it_when_the_rules_have_run(
+    visit: Visit, rules: HeldUp
+) -> None:
+    page = visit.go()
+    page.keyboard.press("n")
+    rules.let_go.set()
+    expect(page.locator("#about")).to_contain_text("COR001")
+    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    press(visit, "N")
+
+
+def test_rules_that_fail_are_told_in_a_line_and_the_page_stays(visit: Visit, rules: HeldUp) -> None:
+    rules._error = StepscopeError("rule XYZ001 failed: no such column", where="t.trace")
+    page = visit.go("?tab=findings")
+    rules.let_go.set()
+
+    expect(page.locator("#count-findings")).to_have_text("not checked")
+    expect(page.locator("#pane")).to_contain_text("Not checked: ")
+    expect(page.locator("#pane")).to_contain_text("rule XYZ001 failed")
+    expect(page.get_by_role("treeitem", name="engine")).to_be_visible()
+
+
+def test_no_rule_runs_before_a_page_asks_for_news(rules: HeldUp) -> None:
+    client = create_app(SMALL, None).server.test_client()
+    client.get("/")
+    client.get("/_dash-layout")
+    assert rules.num_begun == 0
+
+    for _ in range(3):
+        assert client.get("/news").json["checking"]
+    assert rules.num_begun == 1
