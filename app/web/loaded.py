@@ -88,17 +88,23 @@ class LoadedTrace:
 
     def checked(self, result: CheckResult | StepscopeError) -> LoadedTrace:
         """The same as the next revision, with what the rules found or why they could not run."""
-        found = copy(self)
-        found.revision += 1
+        later = copy(self)
+        later.revision += 1
         if isinstance(result, StepscopeError):
-            found.without_findings = f"Not checked: {result}"
-            return found
-        found.result, found.findings = result, keyed(result.findings)
-        found.without_findings = result.coverage.without_findings
-        vars(found).pop("leads", None)
-        if "debugger" in vars(found):
-            found.debugger.tables.share_checked(result)
-        return found
+            later.without_findings = f"Not checked: {result}"
+            return later
+        later.result, later.findings = result, keyed(result.findings)
+        later.without_findings = result.coverage.without_findings
+        vars(later).pop("leads", None)
+        if "debugger" in vars(later):
+            later.debugger.tables.share_checked(result)
+        return later
+
+    @property
+    def found(self) -> CheckResult:
+        """What the rules said, where they have run, as for a report they always have."""
+        assert self.result is not None
+        return self.result
 
     @property
     def is_being_checked(self) -> bool:

@@ -59,8 +59,7 @@ def _about(loaded: LoadedTrace) -> Iterator[Block]:
 
 def _found(loaded: LoadedTrace) -> Iterator[Block]:
     """How much each rule found, and how many could judge at all."""
-    result = loaded.result
-    assert result is not None, "a report is made of what was checked"
+    result = loaded.found
     by_rule: dict[str, list[Finding]] = {}
     for found in result.findings:
         by_rule.setdefault(found.code, []).append(found)

@@ -36,7 +36,7 @@ class Compared:
                 knowledge(self.found.pairing.b, divergence, divergence.row_b),
             )
             lines += divergence_lines(divergence, known, (a.trace.start_ns(), b.trace.start_ns()))
-        return [*lines, "", *outcome_lines(self.found, (a.result, b.result))]
+        return [*lines, "", *outcome_lines(self.found, (a.found, b.found))]
 
     def markup(self) -> str:
         """What is told of it, as it is printed, and the summaries of both against each other."""
