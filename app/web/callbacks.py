@@ -107,15 +107,17 @@ def _answer_view(app: Dash, source: Source) -> None:
 
     @app.callback(
         Output("load", "figure"),
+        Output("told-load", "title"),
         Input("light", "data"),
         Input("revision", "data"),
         prevent_initial_call=True,
     )
-    def draw_load(is_light: bool | None, revision: object) -> Any:
+    def draw_load(is_light: bool | None, revision: object) -> tuple[Any, ...]:
         if is_light is None:
-            return no_update
-        load = figures.loads(source.at(revision).loads)
-        return shades.figure_in_light(load) if is_light else load
+            return no_update, no_update
+        loads = source.at(revision).loads
+        drawn = figures.loads(loads)
+        return shades.figure_in_light(drawn) if is_light else drawn, loads[0].what
 
 
 def _pane(loaded: LoadedTrace, view: View) -> Any:

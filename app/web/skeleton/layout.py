@@ -45,10 +45,9 @@ def layout(loaded: LoadedTrace, *, opens_others: bool = False) -> Component:
 
 
 def _minimap(loaded: LoadedTrace) -> Component:
-    load = loaded.load
     chart = dcc.Graph(id="load", figure=figures.blank(), config=figures.STILL, responsive=True)
     gutter = [
-        html.Span("load" if loaded.is_one else "load A · B", title=load.what),
+        html.Span("load" if loaded.is_one else "load A · B", id="told-load"),
         html.Span("", id="told-hits"),
         html.Span("findings"),
     ]
