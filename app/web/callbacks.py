@@ -87,10 +87,12 @@ def _answer_view(app: Dash, source: Source) -> None:
         loaded = source.at(revision)
         resolved = resolve(loaded, props["search"])
         index = loaded.step_index(resolved.view.step)
-        shown, pane = [props["search"], revision], _pane(loaded, resolved.view)
-        tokens = figures.tokens_near(loaded.composition, index)
-        if is_light:
-            pane, tokens = shades.in_light(pane), shades.figure_in_light(tokens)
+        shown, pane = [props["search"], revision, index], _pane(loaded, resolved.view)
+        pane = shades.in_light(pane) if is_light else pane
+        is_recoloured = "light.data" in ctx.triggered_prop_ids
+        is_drawn = isinstance(filled, list) and filled[1:] == shown[1:] and not is_recoloured
+        # Plotly takes longer over this chart than all else takes that is shown after a key.
+        tokens = no_update if is_drawn else _tokens(loaded, index, is_light=bool(is_light))
         if [*ctx.triggered_prop_ids] == ["light.data"] and filled == shown:
             # All but charts have their colours from the style sheet, and stay as they are: to make
             # a table of thousands of cells anew can take Dash half a minute.
@@ -118,6 +120,12 @@ def _answer_view(app: Dash, source: Source) -> None:
         loads = source.at(revision).loads
         drawn = figures.loads(loads)
         return shades.figure_in_light(drawn) if is_light else drawn, loads[0].what
+
+
+def _tokens(loaded: LoadedTrace, index: int | None, *, is_light: bool) -> Any:
+    """The chart of the steps around one."""
+    drawn = figures.tokens_near(loaded.composition, index)
+    return shades.figure_in_light(drawn) if is_light else drawn
 
 
 def _pane(loaded: LoadedTrace, view: View) -> Any:

@@ -153,7 +153,7 @@ addEventListener("click", (event) => {
   if (target.closest(".hit") || !target.closest("#search")) closeSearch();
 });
 
-/** @param {unknown[] | null} shown  the address and the revision that the panes are of */
+/** @param {unknown[] | null} shown  the address, the revision and the step that the panes are of */
 function filled(shown) {
   if (!shown) return;
   charts.awaitThem();

@@ -48,9 +48,18 @@ def test_a_pane_that_is_shown_is_sent_again_for_its_charts_alone(
     search = f"?tab={tab}"
 
     shown = sent(client, "view.data", search, None, 0)
-    assert shown["filled"]["data"] == [search, 0]
-    again = sent(client, "light.data", search, [search, 0], 0)
+    assert shown["filled"]["data"] == [search, 0, None]
+    again = sent(client, "light.data", search, shown["filled"]["data"], 0)
     assert {*again} == {"tokens", "filled"} | ({"pane"} if has_charts else set())
+
+
+def test_tokens_near_a_step_are_sent_when_it_is_another_step(client: FlaskClient) -> None:
+    at_two = sent(client, "view.data", "?step=2", None, 0)["filled"]["data"]
+
+    assert "tokens" not in sent(client, "view.data", "?step=2&tab=table", at_two, 0)
+    assert "tokens" in sent(client, "view.data", "?step=3", at_two, 0)
+    assert "tokens" in sent(client, "view.data", "?step=2", [*at_two[:1], 1, 2], 0)
+    assert "tokens" in sent(client, "light.data", "?step=2", at_two, 0)
 
 
 @pytest.mark.parametrize("filled", [None, ["?tab=sql", 0], ["?tab=table", 1], "?tab=table", 5, {}])

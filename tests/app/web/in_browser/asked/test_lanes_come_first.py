@@ -1,4 +1,4 @@
-"""The page is there before the rules have run, and shows what they find as soon as they have."""
+"""Lanes are drawn before the rules have run and before Plotly is read; both come when they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from threading import Event
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.web import source
@@ -15,8 +15,9 @@ from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import WRONG, Visit
-from tests.app.web.in_browser.hands import SMALL, press
+from tests.app.web.in_browser.hands import SMALL, Open, colours_in, press
 from tests.app.web.in_browser.test_live import serve
+from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
@@ -41,7 +42,7 @@ class HeldUp:
 
 
 @pytest.fixture
-def visit(window: Page) -> Iterator[Visit]:
+def unchecked(window: Page) -> Iterator[Visit]:
     """The page of a trace that was not checked; nothing may have gone wrong on it."""
     WRONG.clear()
     with ExitStack() as after:
@@ -59,9 +60,9 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldUp]:
 
 
 def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_have(
-    visit: Visit, rules: HeldUp
+    unchecked: Visit, rules: HeldUp
 ) -> None:
-    page = visit.go()
+    page = unchecked.go()
     page.locator("#tab-findings").click()
 
     expect(page.get_by_role("treeitem", name="engine")).to_be_visible()
@@ -77,19 +78,19 @@ def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_h
     assert rules.num_begun == 1
 
 
-def test_what_one_looks_at_stays_when_the_rules_have_run(visit: Visit, rules: HeldUp) -> None:
-    page = visit.go("?sel=0@50000")
+def test_what_one_looks_at_stays_when_the_rules_have_run(unchecked: Visit, rules: HeldUp) -> None:
+    page = unchecked.go("?sel=0@50000")
     before = page.locator("#position").inner_text(), page.url
     rules.let_go.set()
 
     expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
-    visit.settle()
+    unchecked.settle()
     assert (page.locator("#position").inner_text(), page.url) == before
 
 
-def test_a_link_to_a_finding_waits_for_the_rules(visit: Visit, rules: HeldUp) -> None:
-    page = visit.page
-    page.goto(f"{visit.url}?finding=COR001.1")
+def test_a_link_to_a_finding_waits_for_the_rules(unchecked: Visit, rules: HeldUp) -> None:
+    page = unchecked.page
+    page.goto(f"{unchecked.url}?finding=COR001.1")
     expect(page.locator("#count-findings")).to_have_text(f"{LAST} of 66 rules …")
     rules.let_go.set()
     expect(page.locator("#about")).to_contain_text("COR001")
@@ -98,19 +99,21 @@ def test_a_link_to_a_finding_waits_for_the_rules(visit: Visit, rules: HeldUp) ->
 
 
 def test_who_asks_for_the_next_finding_gets_it_when_the_rules_have_run(
-    visit: Visit, rules: HeldUp
+    unchecked: Visit, rules: HeldUp
 ) -> None:
-    page = visit.go()
+    page = unchecked.go()
     page.keyboard.press("n")
     rules.let_go.set()
     expect(page.locator("#about")).to_contain_text("COR001")
     expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
-    press(visit, "N")
+    press(unchecked, "N")
 
 
-def test_rules_that_fail_are_told_in_a_line_and_the_page_stays(visit: Visit, rules: HeldUp) -> None:
+def test_rules_that_fail_are_told_in_a_line_and_the_page_stays(
+    unchecked: Visit, rules: HeldUp
+) -> None:
     rules._error = StepscopeError("rule XYZ001 failed: no such column", where="t.trace")
-    page = visit.go("?tab=findings")
+    page = unchecked.go("?tab=findings")
     rules.let_go.set()
 
     expect(page.locator("#count-findings")).to_have_text("not checked")
@@ -128,3 +131,34 @@ def test_no_rule_runs_before_a_page_asks_for_news(rules: HeldUp) -> None:
     for _ in range(3):
         assert client.get("/news").json["checking"]
     assert rules.num_begun == 1
+
+
+def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched(
+    visit: Open, chromium: Browser
+) -> None:
+    url, held = visit(SMALL).url, list[Route]()
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    with chromium.new_context(viewport={"width": 1280, "height": 800}) as own:
+        page = own.new_page()
+        page.route("**/plotly.min.js", hold)
+        with page.expect_request("**/plotly.min.js"):
+            page.goto(url)
+
+        assert colours_in(page, 0)[1:]
+        assert page.locator("#about").inner_text().startswith("small.trace")
+        expect(page.locator("#page")).to_have_attribute("aria-busy", "true")
+        expect(page.locator(".main-svg")).to_have_count(0)
+
+        held[0].continue_()
+        Visit(page, url).settle()
+        expect(page.locator("#load .main-svg").first).to_be_visible()
+    assert len(held) == 1
+
+
+def test_a_trace_without_lanes_has_its_charts(visit: Open) -> None:
+    page = visit(trace_of(name="empty.trace")).go()
+
+    expect(page.locator("#load .main-svg").first).to_be_visible()
