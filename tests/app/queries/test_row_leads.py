@@ -11,7 +11,7 @@ from stepscope.app.queries.row_leads import Leads
 from tests.app.web.small_traces import US, conflict_trace, loaded_of
 
 LOADED = loaded_of(conflict_trace())
-LEADS = Leads(LOADED.timeline, LOADED.composition, LOADED.result.findings)
+LEADS = Leads(LOADED.timeline, LOADED.composition, LOADED.found.findings)
 CORE = LOADED.timeline.lane_of_core(0, 2)
 
 
