@@ -52,6 +52,8 @@ def web(
     it, which is copied to a folder that is gone when the server stops. Where other machines reach
     the page it opens no others.
 
+    Lanes are there before the rules have run; what they find comes as soon as they have.
+
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
     """
     if not traces:
