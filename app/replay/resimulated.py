@@ -16,6 +16,7 @@ import polars as pl
 from stepscope.analyzers.replay.recorded_settings import ENGINES, engine_of
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.requests import REQUEST
+from stepscope.app.replay.kinds import SCENARIO, VARIANT
 from stepscope.engine.executors.fit import Fit, fit, foretold
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.runs.rerun import Changes, run_to_its_end
@@ -27,8 +28,6 @@ from stepscope.ingest.manifest import ClockInfo, Manifest
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 
-SCENARIO, VARIANT = "mixed-batches", "decode-first"
-"""Decodes before prompts in one budget, as vLLM and SGLang's chunked prefill have it."""
 TAKEN = {
     "max_num_seqs": "max_num_seqs", "max_num_batched_tokens": "budget",
     "long_prefill_token_threshold": "threshold", "block_size": "block_size",

@@ -6,10 +6,13 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stepscope.app.replay.what_if.choices import Choices, Kind
-from stepscope.engine.runs.rerun import Changes
+from stepscope.app.replay.kinds import Kind
 from stepscope.ingest.errors import ConfigError
+
+if TYPE_CHECKING:
+    from stepscope.app.replay.what_if.choices import Choices
 
 LONGEST = 2_000
 """Characters of a line; a longer one is none that a person typed."""
@@ -29,11 +32,6 @@ class Asked:
     variant: str | None = None
     without: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def changes(self) -> Changes:
-        """The same for the engine."""
-        return Changes(self.variant, self.settings, self.without)
 
     @property
     def options(self) -> list[str]:
@@ -74,7 +72,7 @@ def asked(words: str, choices: Choices) -> Asked:
         tuple(dict.fromkeys(text for option, text in told if option == "--no-fault")),
         _settings([text for option, text in told if option == "--set"]),
     )
-    choices.refuse(found.changes)
+    choices.refuse(found)
     return found
 
 

@@ -18,24 +18,14 @@ import msgspec
 
 from stepscope.app.failures import told
 from stepscope.app.replay.what_if.asked import asked
-from stepscope.app.replay.what_if.came import Came, run_otherwise
+from stepscope.app.replay.what_if.came import Said
 from stepscope.app.replay.what_if.choices import choices_of
+from stepscope.app.replay.what_if.running import run_otherwise
 from stepscope.ingest.trace import Trace
 
-NAME = __name__
 LOOKS_EVERY_S = 1.0
 PROGRESS_S = 0.1
 """No front draws more often."""
-
-
-class Said(msgspec.Struct, omit_defaults=True):
-    """A line: how much is done of what, or what is wrong, or what came of it."""
-
-    what: str = ""
-    done: int = 0
-    total: int | None = None
-    failed: str = ""
-    came: Came | None = None
 
 
 def say(line: Said) -> None:

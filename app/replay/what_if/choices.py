@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
+from stepscope.app.replay.kinds import SCENARIO, VARIANT, Kind
 from stepscope.app.replay.own_engine import is_ours
-from stepscope.app.replay.resimulated import SCENARIO, VARIANT, told_settings
+from stepscope.app.replay.resimulated import told_settings
+from stepscope.app.replay.what_if.asked import Asked
 from stepscope.engine.runs.rerun import Changes, changed, options_of, scenario_of
 from stepscope.engine.runs.scenario import Options, Scenario, settled
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
-
-class Kind(StrEnum):
-    """What a run with changes can be held to, by who recorded the trace and on which clock."""
-
-    EXACT = "exact"
-    REAL_CLOCK = "real clock"
-    RESIMULATED = "re-simulated"
-
-
-SAYS = {
-    Kind.EXACT: "EXACT: the reference engine recorded it, and runs it again on its virtual clock; "
-    "unchanged it has the same bytes",
-    Kind.REAL_CLOCK: "RUN AGAIN on a real clock: decisions follow from the scheduler, the times "
-    "are those of this machine now",
-    Kind.RESIMULATED: "RE-SIMULATED: its arrivals, lengths and limits on the reference engine "
-    f"({SCENARIO}), at what its steps cost; not the scheduler that recorded it",
-}
-"""What each kind means, in a sentence."""
 NOT_TOLD = "not told"
 
 
@@ -77,10 +60,15 @@ class Choices:
         is_told = self.kind is not Kind.RESIMULATED or name in self.options.settings
         return as_text(value) if is_told else NOT_TOLD
 
-    def refuse(self, changes: Changes) -> None:
+    def refuse(self, asked: Asked) -> None:
         """Raise ConfigError, in a line, for what the scenario does not know."""
-        variant, options = changed(self.variant, self.options, changes)
+        variant, options = changed(self.variant, self.options, changes_of(asked))
         settled(self.scenario, variant, options)
+
+
+def changes_of(asked: Asked) -> Changes:
+    """What is asked for, as the engine takes it."""
+    return Changes(asked.variant, asked.settings, asked.without)
 
 
 def as_text(value: object) -> str:

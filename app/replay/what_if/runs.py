@@ -17,17 +17,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Condition, Thread
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from stepscope.app.failures import told
 from stepscope.app.replay.what_if.asked import Asked, asked
-from stepscope.app.replay.what_if.came import Came
-from stepscope.app.replay.what_if.child import NAME, Said
-from stepscope.app.replay.what_if.choices import Choices, choices_of
+from stepscope.app.replay.what_if.came import Came, Said
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 
+if TYPE_CHECKING:
+    from stepscope.app.replay.what_if.choices import Choices
+
+CHILD = f"{__package__}.child"
 BEGINS = "starting a process"
 CANCELLED = "it was cancelled"
 LONGEST_NAME = 80
@@ -74,6 +77,8 @@ class WhatIfs:
     @cached_property
     def choices(self) -> Choices:
         """What can be asked; ConfigError says why nothing can."""
+        from stepscope.app.replay.what_if.choices import choices_of  # noqa: PLC0415 - most who look ask for no run, and the engine takes long to import
+
         return choices_of(self.trace)
 
     def start(self, words: str) -> Run:
@@ -151,7 +156,7 @@ class WhatIfs:
         try:
             run.out = self._room(wanted)
             run.process = subprocess.Popen(  # noqa: S603 - our own module
-                [sys.executable, "-P", "-m", NAME, str(path), wanted.words, str(run.out)],
+                [sys.executable, "-P", "-m", CHILD, str(path), wanted.words, str(run.out)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stepscope.app.present.blocks import (
     AtStep,
@@ -19,10 +20,13 @@ from stepscope.app.present.blocks import (
     Title,
     Tone,
 )
+from stepscope.app.replay.kinds import SAYS, Kind
 from stepscope.app.replay.what_if.asked import FORMS
 from stepscope.app.replay.what_if.came import Came, Figures
-from stepscope.app.replay.what_if.choices import SAYS, Choices, Kind
 from stepscope.app.replay.what_if.runs import Run
+
+if TYPE_CHECKING:
+    from stepscope.app.replay.what_if.choices import Choices
 
 EXAMPLE = "--variant after, or num_kv_blocks=80"
 NOT_POSSIBLE = "this trace cannot be run otherwise"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -17,7 +17,6 @@ from textual.worker import get_current_worker
 
 from stepscope.app.present.blocks import AtStep, Paragraph, Tone
 from stepscope.app.replay.what_if.asked import taken
-from stepscope.app.replay.what_if.choices import Choice
 from stepscope.app.replay.what_if.runs import Run, WhatIfs
 from stepscope.app.replay.what_if.told import NOT_POSSIBLE, choices_told, placeholder, run_told
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, MUTED, PANEL, ink
@@ -25,6 +24,9 @@ from stepscope.app.tui.widgets.prose import Prose, Shown, action_of
 from stepscope.app.tui.widgets.table import Cell, Column, Table
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.ingest.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.app.replay.what_if.choices import Choice
 
 LOOKS_EVERY_S = 0.2
 """How often a thread looks whether a run that says nothing is still wanted."""

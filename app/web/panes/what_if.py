@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from dash import dcc, html
 from dash.development.base_component import Component
@@ -11,13 +12,15 @@ from dash.development.base_component import Component
 from stepscope.app.present.blocks import AtChange, Target
 from stepscope.app.printable import plain
 from stepscope.app.replay.what_if.asked import taken
-from stepscope.app.replay.what_if.choices import Choice
 from stepscope.app.replay.what_if.runs import Run
 from stepscope.app.replay.what_if.told import EXAMPLE, HEADING, NOT_POSSIBLE, choices_told, run_told
 from stepscope.app.web.components import Children, components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 from stepscope.ingest.errors import StepscopeError
+
+if TYPE_CHECKING:
+    from stepscope.app.replay.what_if.choices import Choice
 
 LIST = "?"
 """What an address says where what can be different is to be listed."""

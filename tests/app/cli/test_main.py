@@ -56,6 +56,18 @@ def test_the_help_of_a_front_imports_no_front() -> None:
     assert not {"polars", "textual", "dash"} & set(run.stdout.split())
 
 
+def test_garbage_is_looked_for_seldom_where_the_process_is_the_commands_own() -> None:
+    code = (
+        "import gc, sys; from stepscope.app.cli import main; usual = gc.get_threshold()[0]; "
+        "main(['--version']); print(gc.get_threshold()[0] == usual); "
+        "sys.argv = ['stepscope', '--version']; main(); print(gc.get_threshold()[0] > usual)"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout.split("\n")[1::2] == ["True", "True"]
+
+
 def test_a_command_is_a_module_and_a_line(
     stepscope: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

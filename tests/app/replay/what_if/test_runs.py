@@ -13,8 +13,7 @@ import pytest
 from stepscope.app.present.plain_text import lines
 from stepscope.app.replay.compared import compared
 from stepscope.app.replay.what_if.came import Came, Figures
-from stepscope.app.replay.what_if.child import NAME
-from stepscope.app.replay.what_if.runs import CANCELLED, Run, WhatIfs
+from stepscope.app.replay.what_if.runs import CANCELLED, CHILD, Run, WhatIfs
 from stepscope.app.replay.what_if.told import ended, run_told
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -26,7 +25,7 @@ ON_A_FULL_DISK = f"""
 import resource, runpy, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-runpy.run_module({NAME!r}, run_name="__main__")
+runpy.run_module({CHILD!r}, run_name="__main__")
 """
 """No file may have more than a page, which a system says as it says that a disk is full."""
 
@@ -144,7 +143,7 @@ def test_a_process_ends_with_the_one_that_started_it_whatever_ended_that(
 ) -> None:
     code = (
         "import subprocess, sys, time\n"
-        f"child = subprocess.Popen([sys.executable, '-m', {NAME!r}, *sys.argv[1:]],"
+        f"child = subprocess.Popen([sys.executable, '-m', {CHILD!r}, *sys.argv[1:]],"
         " stdout=subprocess.DEVNULL, start_new_session=True)\n"
         "print(child.pid, flush=True)\n"
         "time.sleep(600)\n"
@@ -225,3 +224,12 @@ def test_a_run_of_another_engine_says_that_it_is_re_simulated_and_how_well_it_fi
     assert "R2 " in told
     assert "% in all" in told
     assert "--engine stepscope --set max_num_seqs=4" in told
+
+
+def test_neither_front_imports_the_engine_before_a_run_is_asked_for() -> None:
+    code = (
+        "import sys, stepscope.app.tui.app, stepscope.app.web.page\n"
+        "sys.exit('stepscope.engine.scenarios' in sys.modules)"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

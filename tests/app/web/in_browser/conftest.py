@@ -19,6 +19,7 @@ from tests.app.web.in_browser import browser
 
 PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"
+IS_SETTLED = "() => document.getElementById('page')?.getAttribute('aria-busy') === 'false'"
 WRONG: list[str] = []
 """What went wrong on the page in this test."""
 
@@ -37,8 +38,11 @@ class Visit:
         return self.page
 
     def settle(self) -> None:
-        """Wait until what was asked for has come and been painted."""
-        expect(self.page.locator("#page")).to_have_attribute("aria-busy", "false")
+        """Wait until what was asked for has come and been painted, and no frame longer.
+
+        What `expect` retries it looks at again half a second after the first tenths.
+        """
+        self.page.wait_for_function(IS_SETTLED)
 
 
 @pytest.fixture(scope="package")
