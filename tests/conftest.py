@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -22,6 +23,9 @@ settings.register_profile(
 )
 settings.load_profile("house")
 
+COLLECT_EVERY = 100_000
+"""Objects made before garbage is looked for; Python has it at 700."""
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Engines that we did not write are run where they are installed: make test-vllm, test-sglang.
@@ -29,6 +33,13 @@ collect_ignore = [name for name in ("vllm", "sglang") if find_spec(name) is None
 
 # No test reads or writes the cache or the marks of whoever runs it; those of these name their own.
 os.environ["STEPSCOPE_CACHE"] = os.environ["STEPSCOPE_STATE"] = "off"
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage seldom, and not among what was imported: it took an eighth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_EVERY)
 
 
 def pytest_report_header() -> str:
