@@ -65,9 +65,12 @@ def table_named(name: str) -> Table:
         raise SchemaMismatch(f"there is no table {name!r}", todo=todo) from None
 
 
-def conformed(frames: Mapping[str, Frame]) -> dict[str, pl.LazyFrame]:
-    """Give frames by the names of their tables as the schema says; raises `SchemaMismatch`."""
-    return {name: conform(table_named(name), frame) for name, frame in frames.items()}
+def conformed(frames: Mapping[str, Frame], *, keep_enums: bool = False) -> dict[str, pl.LazyFrame]:
+    """Give frames by the names of their tables, each as `conform` does."""
+    return {
+        name: conform(table_named(name), frame, keep_enums=keep_enums)
+        for name, frame in frames.items()
+    }
 
 
 def conform(table: Table, frame: Frame, *, keep_enums: bool = False) -> pl.LazyFrame:

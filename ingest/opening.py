@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,11 +31,15 @@ HELD_BYTES = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables as the schema says, and manifest; the tables can be read while `in_cache` lives."""
+    """Tables as the schema says, and manifest; the tables can be read while `in_cache` lives.
+
+    `held` are those whose rows are in memory as a reader left them, with Enums for text.
+    """
 
     frames: Mapping[str, pl.LazyFrame]
     manifest: Manifest
     in_cache: CachedTables | LateTables | None = None
+    held: Mapping[str, pl.LazyFrame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,8 @@ def read(path: Path, progress: Progress | None, limits: Limits, *, cached: bool 
     if not (place and place == _place(path, reader.sources(path), limits)):
         return Found(conformed(frames), manifest)
     if _num_bytes(sources) > LATE_BYTES and _are_held(frames):
-        return Found(conformed(frames), manifest, place.keep_later(frames, manifest))
+        late = place.keep_later(frames, manifest)
+        return Found(conformed(frames), manifest, late, conformed(frames, keep_enums=True))
     # What is in the cache need not stay in memory.
     return place.keep(frames, manifest) or Found(conformed(frames), manifest)
 

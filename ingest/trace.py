@@ -87,6 +87,7 @@ class Trace:
         self.manifest = manifest
         self.may_be_cached = False  # only what is in its files as it is may be
         self._num_rows: dict[str, int] = {}
+        self._held: Mapping[str, pl.LazyFrame] = {}
         # While it lives, its files stay.
         self._in_cache: CachedTables | LateTables | None = None
         for table in TABLES:
@@ -111,6 +112,7 @@ class Trace:
         found = read(file, progress, limits, cached=cached)
         trace = cls(found.frames, found.manifest, file.resolve().name, file)
         trace._in_cache, trace.may_be_cached = found.in_cache, cached
+        trace._held = found.held
         return trace
 
     @classmethod
@@ -136,6 +138,7 @@ class Trace:
             manifest, self.name, self.path,
         )  # fmt: skip
         replaced._in_cache, replaced._num_rows = self._in_cache, self._num_rows
+        replaced._held = {name: self._held[name] for name in self._held.keys() - frames}
         return replaced
 
     def in_memory(self) -> Trace:
@@ -154,6 +157,13 @@ class Trace:
         """Give a table by name; raises `SchemaMismatch` where there is none of that name."""
         frame: pl.LazyFrame = getattr(self, table_named(name).name)
         return frame
+
+    def as_held(self, name: str) -> pl.LazyFrame:
+        """Give a table by name, whose text may be Enums: no text is looked at where it is so held.
+
+        That is as its reader left it, of a large file that was just read.
+        """
+        return self._held.get(name, self.table(name))
 
     def num_rows(self, name: str) -> int:
         """Count the rows of a table; counted once."""

@@ -30,7 +30,7 @@ def with_lanes(spans: pl.DataFrame, order: pl.Series | None = None) -> pl.DataFr
     names, track = numbered(spans["track"])
     is_slice = (spans["form"] != "instant").to_numpy()
     start = spans["ts_ns"].to_numpy()
-    numbers = None if order is None else order.cast(pl.Int64).to_numpy()
+    numbers = None if order is None else order.to_numpy()
     around, lane = nested(track, start, _ends(start, spans["dur_ns"]), is_slice, numbers)
     parent = pl.Series("parent", around)
     laned = spans.with_columns(
@@ -44,8 +44,10 @@ def with_lanes(spans: pl.DataFrame, order: pl.Series | None = None) -> pl.DataFr
 
 
 def _ends(start: Ints, dur_ns: pl.Series) -> Ints:
-    end: Ints = start + np.maximum(dur_ns.fill_null(0).to_numpy(), 1)
-    if dur_ns.null_count():
+    has_nulls = dur_ns.null_count() > 0
+    lasting = dur_ns.fill_null(0) if has_nulls else dur_ns
+    end: Ints = start + np.maximum(lasting.to_numpy(), 1)
+    if has_nulls:
         end[dur_ns.is_null().to_numpy()] = end.max() + 1
     return end
 

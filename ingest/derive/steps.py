@@ -117,7 +117,7 @@ def _annotations(spans: pl.DataFrame) -> pl.DataFrame:
 
 def _may_be_tag(names: pl.Series) -> pl.Series:
     distinct, number = numbered(names)
-    return looks_like_tag(distinct).gather(number)
+    return pl.Series(looks_like_tag(distinct).to_numpy()[number])
 
 
 def _merged(tags: list[_Step]) -> Iterator[_Step]:

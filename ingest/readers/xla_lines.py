@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.ingest.derive.axis import different
 from stepscope.ingest.derive.launches import GPU_ANNOTATION
 from stepscope.ingest.derive.step_tags import step_marker
 from stepscope.ingest.readers.args_numbers import number_in
@@ -39,7 +40,7 @@ def with_devices(spans: pl.DataFrame, numbers: pl.DataFrame) -> tuple[pl.DataFra
     `spans` are as `chrome_tables` has them; all but those of XProf's planes are left as they are.
     """
     no_tags = pl.repeat(None, len(spans), dtype=pl.String, eager=True).alias("tag")
-    tracks = spans["base"].unique().cast(pl.String).drop_nulls()
+    tracks = pl.Series(different(spans["base"]), dtype=pl.String)
     if not tracks.str.contains(f"^(?:{DEVICE}|{HOST})").any():
         return spans, no_tags
     told = _with_lines(spans, tracks, numbers)

@@ -75,7 +75,12 @@ def natural(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def placeable(trace: Trace, table: str, *needed: str) -> pl.LazyFrame:
     """Rows of a table with their numbers (`ref`), without those that have no place or time."""
-    return trace.table(table).with_row_index("ref").drop_nulls(["rank", "ts_ns", *needed])
+    return placed(trace.table(table), *needed)
+
+
+def placed(rows: pl.LazyFrame, *needed: str) -> pl.LazyFrame:
+    """The same of the rows of a table."""
+    return rows.with_row_index("ref").drop_nulls(["rank", "ts_ns", *needed])
 
 
 def ordered(seen: pl.DataFrame) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from stepscope.app.timeline.lanes.lane import (
     clipped,
     end_of,
     ordered,
-    placeable,
+    placed,
     several_ranks,
     span_rows,
 )
@@ -54,6 +54,7 @@ OF_THREADS = (
 NUMBERED = r" #[0-9]+$"
 """What the reader adds to the name of a track whose slices overlap in part."""
 KEY = ["rank", "track"]
+TEXTS = ("track", "category", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +74,14 @@ class Tracks:
 def placed_spans(trace: Trace) -> pl.DataFrame:
     """All spans that have a place, read once, their texts by number; an instant is 0 ns long."""
     never_ended = pl.col("form") == "unfinished"
-    return (
-        placeable(trace, "spans", "track")
-        .select(
-            "rank",
-            "ref",
-            "ts_ns",
-            pl.when(never_ended).then("dur_ns").otherwise(pl.col("dur_ns").fill_null(0)),
-            pl.col("track").cast(numbers()),
-            pl.col("category").fill_null("").cast(numbers()),
-            pl.col("name").cast(numbers()),
-        )
-        .collect()
-    )
+    dur_ns = pl.when(never_ended).then("dur_ns").otherwise(pl.col("dur_ns").fill_null(0))
+    found = placed(trace.as_held("spans"), "track")
+    texts = [name for name, kind in found.collect_schema().items() if kind == pl.String]
+    spans = found.select("rank", "ref", "ts_ns", dur_ns, *TEXTS).collect()
+    if spans["category"].null_count():
+        spans = spans.with_columns(pl.col("category").cast(pl.String).fill_null(""))
+        texts.append("category")
+    return spans.with_columns(pl.col(name).cast(numbers()) for name in TEXTS if name in texts)
 
 
 def lay_out_tracks(trace: Trace, spans: pl.DataFrame, last_ns: int) -> Tracks:
@@ -151,7 +147,7 @@ def _sections(spans: pl.DataFrame, is_executed: npt.NDArray[np.bool_]) -> pl.Dat
     """The place in `_SECTIONS` of each track, by what else than Python functions is on it."""
     base = pl.col("track").str.replace(NUMBERED, "")
     name = pl.when(pl.Series(is_executed)).then("name")
-    seen = spans.select(*KEY, "category", name).unique().cast({pl.Categorical: pl.String})
+    seen = spans.select(*KEY, "category", name).unique().cast(dict.fromkeys(TEXTS, pl.String))
     seen = seen.with_columns(pl.col("category").str.to_lowercase(), base=base)
     is_collective = (kind_of(pl.col("name"), pl.col("category")) == "communication").fill_null(
         value=False

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_PER_BLOCK = 64, MOST_BYTES = 8, MOST_KINDS = 256 };
 
@@ -243,78 +244,202 @@ static int64_t first_free(Running *running, int64_t start)
     return node - running->num_leaves;
 }
 
-enum { FEW_LEAVES = 8 };
-enum { NOT_ORDERED = -1, FLAT = 0, DEEP = 1, NO_MEMORY = -2 };
+enum { FEW_LEAVES = 8, FEW_ROWS = 16 };
 
-static int deal_out(const uint32_t *lane, const int64_t *start, const int64_t *end, int64_t num_spans,
-                    int32_t *depth)
+/* Spans, and the order in which they are gone through: that of the rows where there is no other. */
+typedef struct {
+    const uint32_t *lane;
+    const int64_t *start, *end;
+    int64_t num_spans;
+    uint32_t *order;
+} Spans;
+
+static inline int64_t row_at(const Spans *spans, int64_t place)
+{
+    return spans->order ? spans->order[place] : place;
+}
+
+/* Whether a span of the same lane may stand behind another: by start and falling end. */
+static inline bool may_follow(const Spans *spans, int64_t before, int64_t row)
+{
+    return spans->start[before] < spans->start[row]
+        || (spans->start[before] == spans->start[row] && spans->end[before] >= spans->end[row]);
+}
+
+static bool are_ordered(const Spans *spans)
+{
+    for (int64_t row = 1; row < spans->num_spans; row++) {
+        if (spans->lane[row] < spans->lane[row - 1]
+            || (spans->lane[row] == spans->lane[row - 1] && !may_follow(spans, row - 1, row)))
+            return false;
+    }
+    return true;
+}
+
+/* Sort rows of a lane; what may stay where it is stays. Most are stretches that are sorted. */
+static void sort_rows(const Spans *spans, uint32_t *rows, int64_t num, uint32_t *room)
+{
+    if (num <= FEW_ROWS) {
+        for (int64_t i = 1; i < num; i++) {
+            uint32_t row = rows[i];
+            int64_t place = i;
+            for (; place && !may_follow(spans, rows[place - 1], row); place--)
+                rows[place] = rows[place - 1];
+            rows[place] = row;
+        }
+        return;
+    }
+    int64_t half = num / 2;
+    sort_rows(spans, rows, half, room);
+    sort_rows(spans, rows + half, num - half, room);
+    if (may_follow(spans, rows[half - 1], rows[half]))
+        return;
+    memcpy(room, rows, (size_t)half * sizeof *room);
+    for (int64_t left = 0, right = half, place = 0; left < half; place++)
+        rows[place] = right < num && !may_follow(spans, room[left], rows[right]) ? rows[right++] : room[left++];
+}
+
+/* Write the rows by lane; `ends` has room for one number more than there are lanes. */
+static void count_out(Spans *spans, const uint32_t *lane, int64_t num_lanes, int64_t *ends, uint32_t *order)
+{
+    memset(ends, 0, (size_t)(num_lanes + 1) * sizeof *ends);
+    for (int64_t row = 0; row < spans->num_spans; row++)
+        ends[lane[row] + 1]++;
+    for (int64_t each = 0; each < num_lanes; each++)
+        ends[each + 1] += ends[each];
+    for (int64_t place = 0; place < spans->num_spans; place++) {
+        int64_t row = row_at(spans, place);
+        order[ends[lane[row]]++] = (uint32_t)row;
+    }
+}
+
+/* Write the sub-lane of each row, the first that is free, and of each lane how many there are. */
+static bool deal_out(const Spans *spans, uint32_t *depth, int64_t *num_sublanes)
 {
     Running running = {NULL, 0};
-    int found = clear(&running, FEW_LEAVES) ? FLAT : NO_MEMORY;
-    int64_t begin = 0;  /* of the lane: the first that is on more than one sub-lane makes use of it */
-    for (int64_t i = 0; i < num_spans && found >= FLAT; i++) {
-        depth[i] = 0;
-        if (!i)
-            continue;
-        bool is_same = lane[i] == lane[i - 1];
-        if (lane[i] < lane[i - 1] || (is_same && (start[i] < start[i - 1]
-            || (start[i] == start[i - 1] && end[i] > end[i - 1])))) {
-            found = NOT_ORDERED;
-            break;
+    bool has_room = clear(&running, FEW_LEAVES), is_alone = true;
+    int64_t before = 0;
+    for (int64_t place = 0; place < spans->num_spans && has_room; place++) {
+        int64_t row = row_at(spans, place);
+        uint32_t lane = spans->lane[row];
+        depth[row] = 0;
+        if (!place || lane != spans->lane[before]) {
+            is_alone = true;
+        } else if (!is_alone || spans->start[row] < spans->end[before]) {
+            if (is_alone) {  /* nothing of this lane ran beside another so far */
+                has_room = clear(&running, FEW_LEAVES);
+                if (has_room)
+                    put_end(&running, 0, spans->end[before]);
+                is_alone = false;
+            }
+            int64_t free_one = has_room ? first_free(&running, spans->start[row]) : -1;
+            has_room = free_one >= 0 && free_one < INT32_MAX;
+            if (has_room) {
+                put_end(&running, free_one, spans->end[row]);
+                depth[row] = (uint32_t)free_one;
+                if (free_one >= num_sublanes[lane])
+                    num_sublanes[lane] = free_one + 1;
+            }
         }
-        if (!is_same) {
-            begin = i;
-            continue;
-        }
-        if (start[i] >= end[i - 1] && begin >= 0)
-            continue;  /* nothing of this lane has run beside another so far */
-        if (begin >= 0) {
-            if (!clear(&running, FEW_LEAVES))
-                found = NO_MEMORY;
-            else
-                put_end(&running, 0, end[i - 1]);
-            begin = -1;
-        }
-        int64_t place = found == NO_MEMORY ? -1 : first_free(&running, start[i]);
-        if (place < 0 || place > INT32_MAX) {
-            found = NO_MEMORY;
-            break;
-        }
-        put_end(&running, place, end[i]);
-        depth[i] = (int32_t)place;
-        found = place ? DEEP : found;
+        before = row;
     }
     free(running.earliest);
+    return has_room;
+}
+
+enum { AS_GIVEN = 0, ARRANGED = 1, NO_MEMORY = -1, NOT_A_LANE = -2 };
+
+/* What `arrange` does; `sublane` is first the depth of each row, and then the lane that it gets. */
+static int arrange(Spans *spans, int64_t num_lanes, uint32_t *order, uint32_t *sublane, int64_t *num_sublanes)
+{
+    bool is_ordered = are_ordered(spans);
+    int64_t first_seen = is_ordered && spans->num_spans ? spans->num_spans - 1 : 0;  /* that is the largest lane */
+    for (int64_t row = first_seen; row < spans->num_spans; row++) {
+        if (spans->lane[row] >= num_lanes)
+            return NOT_A_LANE;
+    }
+    for (int64_t lane = 0; lane < num_lanes; lane++)
+        num_sublanes[lane] = 1;
+    int64_t *ends = malloc((size_t)(num_lanes + 1) * sizeof *ends);
+    uint32_t *room = is_ordered ? NULL : malloc(((size_t)spans->num_spans / 2 + 1) * sizeof *room);
+    int found = !ends || !(room || is_ordered) ? NO_MEMORY : AS_GIVEN;
+    if (found == AS_GIVEN && !is_ordered) {
+        count_out(spans, spans->lane, num_lanes, ends, order);
+        for (int64_t lane = 0, begin = 0; lane < num_lanes; begin = ends[lane++])
+            sort_rows(spans, order + begin, ends[lane] - begin, room);
+        spans->order = order;
+        found = ARRANGED;
+    }
+    free(room);
+    if (found != NO_MEMORY && !deal_out(spans, sublane, num_sublanes))
+        found = NO_MEMORY;
+    int64_t num_all = 0;
+    for (int64_t lane = 0; lane < num_lanes; lane++)
+        num_all += num_sublanes[lane];
+    bool is_deep = num_all > num_lanes;
+    if (found >= AS_GIVEN && (is_deep || found == ARRANGED)) {
+        ends[0] = 0;  /* the first sub-lane of each lane */
+        for (int64_t lane = 0; lane < num_lanes; lane++)
+            ends[lane + 1] = ends[lane] + num_sublanes[lane];
+        for (int64_t row = 0; row < spans->num_spans; row++)
+            sublane[row] += (uint32_t)ends[spans->lane[row]];
+        found = ARRANGED;
+    }
+    free(ends);
+    if (found == ARRANGED && is_deep) {
+        uint32_t *last = malloc((size_t)spans->num_spans * sizeof *last);
+        ends = malloc((size_t)(num_all + 1) * sizeof *ends);
+        if (last && ends) {
+            count_out(spans, sublane, num_all, ends, last);
+            memcpy(order, last, (size_t)spans->num_spans * sizeof *order);
+        } else {
+            found = NO_MEMORY;
+        }
+        free(last);
+        free(ends);
+    }
     return found;
 }
 
-PyDoc_STRVAR(deal_out_doc,
-"deal_out(lane, start, end, depth)\n--\n\n"
-"Write the sub-lane of each span, the first that is free, as `depths` does.\n\n"
-"Gives whether any is below the first; None where spans are not by lane, start and falling end.");
+PyDoc_STRVAR(arrange_doc,
+"arrange(lane, start, end, order, sublane, num_sublanes)\n--\n\n"
+"Order rows by lane, sub-lane, start and falling end; what is the same stays as it was.\n\n"
+"Writes the order, the sub-lane of each row as it counts through all lanes, and how many each lane\n"
+"has: the first that is free, as `depths` finds it. False where all are as they should be: in order,\n"
+"and each lane has one; `order` and `sublane` then hold nothing.");
 
-static PyObject *deal_out_spans(PyObject *Py_UNUSED(module), PyObject *args)
+static PyObject *arrange_spans(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    Py_buffer lane, start, end, depth;
-    if (!PyArg_ParseTuple(args, "y*y*y*w*:deal_out", &lane, &start, &end, &depth))
+    enum { LANE, START, END, ORDER, SUBLANE, COUNT, NUM_ARRAYS };
+    static const Py_ssize_t sizes[COUNT] = {4, 8, 8, 4, 4};
+    Py_buffer of[NUM_ARRAYS];
+    if (!PyArg_ParseTuple(args, "y*y*y*w*w*w*:arrange", of + LANE, of + START, of + END, of + ORDER,
+                          of + SUBLANE, of + COUNT))
         return NULL;
-    int64_t num_spans = lane.len / (Py_ssize_t)sizeof(uint32_t);
+    int64_t num_spans = of[LANE].len / 4, num_lanes = of[COUNT].len / 8;
+    bool is_whole = has_whole(of + COUNT, 8, num_lanes);
+    for (int i = 0; i < COUNT && is_whole; i++)
+        is_whole = has_whole(of + i, sizes[i], num_spans);
+    if (is_whole && num_spans > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "arrays that are not of this size at once");
+        is_whole = false;
+    }
     PyObject *found = NULL;
-    if (has_whole(&lane, sizeof(uint32_t), num_spans) && has_whole(&start, sizeof(int64_t), num_spans)
-        && has_whole(&end, sizeof(int64_t), num_spans) && has_whole(&depth, sizeof(int32_t), num_spans)) {
+    if (is_whole) {
         int told;
+        Spans spans = {of[LANE].buf, of[START].buf, of[END].buf, num_spans, NULL};
         Py_BEGIN_ALLOW_THREADS
-        told = deal_out(lane.buf, start.buf, end.buf, num_spans, depth.buf);
+        told = arrange(&spans, num_lanes, of[ORDER].buf, of[SUBLANE].buf, of[COUNT].buf);
         Py_END_ALLOW_THREADS
         if (told == NO_MEMORY)
             PyErr_NoMemory();
+        else if (told == NOT_A_LANE)
+            PyErr_SetString(PyExc_ValueError, "a lane that is not among the lanes");
         else
-            found = told == NOT_ORDERED ? Py_NewRef(Py_None) : PyBool_FromLong(told == DEEP);
+            found = PyBool_FromLong(told == ARRANGED);
     }
-    PyBuffer_Release(&lane);
-    PyBuffer_Release(&start);
-    PyBuffer_Release(&end);
-    PyBuffer_Release(&depth);
+    for (int i = 0; i < NUM_ARRAYS; i++)
+        PyBuffer_Release(of + i);
     return found;
 }
 
@@ -383,7 +508,7 @@ static PyMethodDef methods[] = {
     {"pack", pack, METH_VARARGS, pack_doc},
     {"add_up", add_up, METH_VARARGS, add_up_doc},
     {"weave", weave, METH_VARARGS, weave_doc},
-    {"deal_out", deal_out_spans, METH_VARARGS, deal_out_doc},
+    {"arrange", arrange_spans, METH_VARARGS, arrange_doc},
     {NULL, NULL, 0, NULL},
 };
 

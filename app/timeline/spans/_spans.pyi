@@ -32,4 +32,12 @@ def weave(
     ref: Buffer,
     /,
 ) -> int: ...
-def deal_out(lane: Buffer, start: Buffer, end: Buffer, depth: Buffer, /) -> bool | None: ...
+def arrange(
+    lane: Buffer,
+    start: Buffer,
+    end: Buffer,
+    order: Buffer,
+    sublane: Buffer,
+    num_sublanes: Buffer,
+    /,
+) -> bool: ...

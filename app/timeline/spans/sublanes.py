@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -12,6 +14,7 @@ from stepscope.app.timeline.spans.packed import Ints
 from stepscope.ingest.derive.axis import Axis
 
 Lanes = npt.NDArray[np.uint32]
+Arranged = tuple[npt.NDArray[np.integer[Any]], Lanes]
 
 
 def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints]:
@@ -20,23 +23,39 @@ def in_sublanes(spans: pl.DataFrame, num_lanes: int) -> tuple[pl.DataFrame, Ints
     Gives the spans with new lane numbers, and how many sub-lanes each lane has become (at least 1).
     """
     lane, start, end = (spans[name].to_numpy() for name in ("lane", "start", "end"))
-    order, depth = None, _dealt_out(lane, start, end)
-    if depth is None:
-        order = _in_order(lane, start, end)
-        lane = lane[order]
-        depth = _dealt_out(lane, start[order], end[order])
-        assert depth is not None
     num_sublanes = np.ones(num_lanes, np.int64)
-    if depth.any():
-        begins = np.flatnonzero(np.diff(lane, prepend=lane[0] + 1))
-        num_sublanes[lane[begins]] = np.maximum.reduceat(depth, begins) + 1
-        first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
-        lane = (first[lane] + depth).astype(np.uint32)
-        by_lane = _by_number(lane)  # each by start as it was
-        order, lane = by_lane if order is None else order[by_lane], lane[by_lane]
-    if order is None:
+    arranged = _at_once if compiled.IS_COMPILED else _by_arrays
+    found = arranged(lane, start, end, num_sublanes)
+    if found is None:
         return spans, num_sublanes
-    return spans[order].with_columns(lane=pl.Series(lane)), num_sublanes
+    order, sublane = found
+    return spans[order].with_columns(lane=pl.Series(sublane[order])), num_sublanes
+
+
+def _at_once(lane: Lanes, start: Ints, end: Ints, num_sublanes: Ints) -> Arranged | None:
+    """As `_by_arrays` does, in one pass."""
+    order, sublane = np.empty((2, len(lane)), np.uint32)
+    is_new = compiled.passes.arrange(lane, start, end, order, sublane, num_sublanes)
+    return (order, sublane) if is_new else None
+
+
+def _by_arrays(lane: Lanes, start: Ints, end: Ints, num_sublanes: Ints) -> Arranged | None:
+    """The order of rows by sub-lane and start, and the sub-lane of each; counts those of lanes.
+
+    None where all stay as they are.
+    """
+    is_ordered = _is_ordered(lane, start, end)
+    order = np.arange(len(lane)) if is_ordered else _in_order(lane, start, end)
+    of_order = lane[order]
+    depth = depths(of_order, start[order], end[order])
+    if not depth.any():
+        return None if is_ordered else (order, lane)
+    begins = np.flatnonzero(np.diff(of_order, prepend=of_order[0] + 1))
+    num_sublanes[of_order[begins]] = np.maximum.reduceat(depth, begins) + 1
+    first = np.concatenate(([0], np.cumsum(num_sublanes)[:-1]))
+    sublane = np.empty_like(lane)
+    sublane[order] = first[of_order] + depth
+    return order[_by_number(sublane[order])], sublane  # each by start as it was
 
 
 def _in_order(lane: Lanes, start: Ints, end: Ints) -> Ints:
@@ -57,15 +76,6 @@ def _by_number(numbers: Lanes) -> Ints:
     # NumPy counts numbers of two bytes instead of comparing them.
     narrow = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
     return np.argsort(narrow, kind="stable")
-
-
-def _dealt_out(lane: Lanes, start: Ints, end: Ints) -> npt.NDArray[np.int32] | None:
-    """The sub-lane of each span; None where they are not in order."""
-    if not compiled.IS_COMPILED:
-        return depths(lane, start, end) if _is_ordered(lane, start, end) else None
-    depth = np.empty(len(lane), np.int32)
-    is_deep = compiled.passes.deal_out(lane, start, end, depth)
-    return None if is_deep is None else depth
 
 
 def _is_ordered(lane: Lanes, start: Ints, end: Ints) -> bool:

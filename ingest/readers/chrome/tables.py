@@ -31,6 +31,8 @@ ROLES = {
 FLOW_ENDS = {"s": "start", "t": "step", "f": "finish", **BOUND_ENDS}
 _TEXTS = ("track", "name", "category")
 _FORM = pl.Enum(SPAN_FORMS)
+NO_TS, NO_TIME, NO_ID = "no ts", "ts is not a number of this era", "no id"
+"""Why events of several roles cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,14 @@ class ChromeTables:
 def chrome_tables(events: Collected) -> ChromeTables:
     """Sort events into tables, tracks named and slices in lanes."""
     templates = events.templates.with_columns(_role())
+    of_template = events.others["template"].to_numpy()
     is_name, is_flow = (
-        (templates["role"] == role).fill_null(value=False).gather(events.others["template"])
+        pl.Series((templates["role"] == role).fill_null(value=False).to_numpy()[of_template])
         for role in ("name", "flow")
     )
     templates = with_tracks(templates, _with_template(events.others.filter(is_name), templates))
     rest = _judged(_with_template(events.others.filter(~is_flow), templates))
-    arrows = _judged(_as_flows(events.others.filter(is_flow)))
+    arrows = _judged_arrows(events.others, is_flow)
     good = rest.filter(pl.col("skip").is_null())
     slices, endless, repaired = slices_of(good)
     counters, numberless = counter_rows(good.filter(pl.col("role") == "counter"))
@@ -92,19 +95,30 @@ def _with_template(rows: pl.DataFrame, templates: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows.drop("template"), templates[rows["template"]]], how="horizontal")
 
 
-def _as_flows(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_columns(role=pl.lit("flow"), name=pl.lit(""), ph=pl.lit(""))
-
-
 def _judged(events: pl.DataFrame) -> pl.DataFrame:
     return events.with_columns(_reason_to_skip(events["ph"]))
+
+
+def _judged_arrows(others: pl.DataFrame, is_flow: pl.Series) -> pl.DataFrame:
+    """Ends of arrows, of which there are as many as slices: no more of them than is needed."""
+    arrows = others.select("event", "template", "ts_ns", "has_ts", "id", "id2").filter(is_flow)
+    return arrows.with_columns(
+        pl.when(~pl.col("has_ts"))
+        .then(pl.lit(NO_TS))
+        .when(pl.col("ts_ns").is_null())
+        .then(pl.lit(NO_TIME))
+        .when(pl.coalesce("id", "id2").is_null())
+        .then(pl.lit(NO_ID))
+        .alias("skip")
+    )
 
 
 def _repaired(
     events: Collected, templates: pl.DataFrame, repaired: dict[str, int]
 ) -> dict[str, int]:
-    nameless = int(templates["name"].is_null().gather(events.slices["template"]).sum())
-    return dict(Counter(repaired) + events.repaired + Counter({"no name": nameless}))
+    is_nameless = templates["name"].is_null()
+    nameless = is_nameless.gather(events.slices["template"]).sum() if is_nameless.any() else 0
+    return dict(Counter(repaired) + events.repaired + Counter({"no name": int(nameless)}))
 
 
 def _spans(plain: pl.DataFrame, templates: pl.DataFrame, slices: pl.DataFrame) -> pl.DataFrame:
@@ -144,8 +158,6 @@ def _reason_to_skip(ph: pl.Series) -> pl.Expr:
     """Why an event cannot be read, null when it can; the first reason counts."""
     role, is_name = pl.col("role"), pl.col("role") == "name"
     is_async = role.str.starts_with("async")
-    needs_id = is_async | (role == "flow")
-    has_id = pl.when(is_async).then(async_id()).otherwise(pl.coalesce("id", "id2")).is_not_null()
     return (
         pl.when(role.is_null())
         .then(
@@ -156,13 +168,13 @@ def _reason_to_skip(ph: pl.Series) -> pl.Expr:
         .when(is_name)
         .then(pl.lit("metadata that is not a name"))
         .when(~pl.col("has_ts"))
-        .then(pl.lit("no ts"))
+        .then(pl.lit(NO_TS))
         .when(pl.col("ts_ns").is_null())
-        .then(pl.lit("ts is not a number of this era"))
+        .then(pl.lit(NO_TIME))
         .when((role == "slice") & pl.col("has_dur") & pl.col("dur_ns").is_null())
         .then(pl.lit("dur is not a number of this era"))
-        .when(needs_id & ~has_id)
-        .then(pl.lit("no id"))
+        .when(is_async & async_id().is_null())
+        .then(pl.lit(NO_ID))
         .alias("skip")
     )
 

@@ -123,12 +123,30 @@ def test_lengths_that_are_not_among_the_rows_are_an_error(first: list[int]) -> N
         )  # fmt: skip
 
 
-def test_spans_that_are_not_in_order_are_told() -> None:
-    lane, depth = np.zeros(2, np.uint32), np.zeros(2, np.int32)
+@pytest.mark.parametrize(("lane", "room"), [([0, 2], 2), ([0, 1], 3)])
+def test_lanes_and_rows_that_there_are_not_are_an_error(lane: list[int], room: int) -> None:
+    order, sublane, num_sublanes = (
+        np.zeros(2, np.uint32),
+        np.zeros(room, np.uint32),
+        np.zeros(2, int),
+    )
 
-    found = compiled.passes.deal_out(lane, np.array([5, 3]), np.array([6, 4]), depth)
+    with pytest.raises(ValueError, match="not"):
+        compiled.passes.arrange(
+            np.array(lane, np.uint32), np.array([5, 3]), np.array([6, 4]), order, sublane,
+            num_sublanes,
+        )  # fmt: skip
 
-    assert found is None
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40)), max_size=200))
+def test_long_lanes_in_any_order_are_sorted_the_same(starts: list[tuple[int, int]]) -> None:
+    def dealt_out() -> list[Any]:
+        found, num_sublanes = in_sublanes(frame_of([(*each, 3, 1) for each in starts]), 2)
+        return [found.rows(), num_sublanes.tolist()]
+
+    in_c, by_numpy = both(dealt_out)
+
+    assert in_c == by_numpy
 
 
 def painted(**changed: Any) -> list[int]:
