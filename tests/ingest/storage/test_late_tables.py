@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.lanes import kept_layout
+from stepscope.app.timeline.lanes.layout import lay_out
 from stepscope.ingest import opening
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.schema import TABLES
@@ -18,8 +21,11 @@ from stepscope.ingest.storage import late_tables
 from stepscope.ingest.storage.cache import Cache
 from stepscope.ingest.storage.late_tables import LateTables
 from stepscope.ingest.trace import Trace
+from tests.conftest import ROOT
 
 HOUR_S = 3600.0
+MOST_BYTES = 4 << 20
+"""More of a file takes seconds to read, twice."""
 OPENED = """
 import sys
 from stepscope.ingest import opening
@@ -35,6 +41,14 @@ def profile(sample_traces: Path) -> Path:
 
 
 @pytest.fixture
+def profiles(sample_traces: Path) -> list[Path]:
+    """Profiles of ours, and what other people's programs wrote where that is there."""
+    theirs = (ROOT.parent / "shared" / "data" / "kineto").glob("*.json*")
+    small = [path for path in theirs if path.stat().st_size < MOST_BYTES]
+    return [*sample_traces.glob("*.json.gz"), *small]
+
+
+@pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch, kept: Cache) -> Cache:
     """Every file is large, and nothing is put into the cache by itself."""
     monkeypatch.setattr(opening, "LATE_BYTES", 0)
@@ -45,6 +59,10 @@ def late(monkeypatch: pytest.MonkeyPatch, kept: Cache) -> Cache:
 def tables_of(trace: Trace) -> LateTables:
     assert isinstance(trace._in_cache, LateTables)
     return trace._in_cache
+
+
+def tables(trace: Trace) -> dict[str, pl.LazyFrame]:
+    return {table.name: trace.table(table.name) for table in TABLES}
 
 
 def names(cache: Cache) -> list[str]:
@@ -66,6 +84,47 @@ def test_a_large_file_is_used_before_it_is_in_the_cache(profile: Path, late: Cac
         for table in TABLES:
             rows, expected = (each.table(table.name).collect() for each in (again, fresh))
             assert_frame_equal(rows, expected)
+
+
+@pytest.mark.usefixtures("late")
+def test_rows_of_a_large_file_are_at_hand_with_enums_for_text(profile: Path) -> None:
+    trace = Trace.open(profile)
+
+    held = trace.as_held("spans").collect()
+
+    assert isinstance(held.schema["track"], pl.Enum)
+    assert_frame_equal(held.cast({cs.enum(): pl.String}), trace.spans.collect())
+
+
+@pytest.mark.usefixtures("late")
+def test_tables_that_were_replaced_are_not_at_hand_as_they_were_read(profile: Path) -> None:
+    trace = Trace.open(profile)
+
+    replaced = trace.replacing({"spans": trace.spans.head(3)}, trace.manifest)
+
+    assert replaced.as_held("spans").collect().height == 3
+
+
+@pytest.mark.usefixtures("late")
+def test_lanes_are_the_same_whether_text_is_at_hand_as_enums_or_not(
+    profiles: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "WORTH_BYTES", 0)
+    for path in profiles:
+        trace = Trace.open(path)
+        assert trace._held
+        as_enums, as_text = lay_out(trace), lay_out(trace.replacing(tables(trace), trace.manifest))
+
+        assert as_enums.lanes == as_text.lanes, path.name
+        assert (as_enums.names, as_enums.top) == (as_text.names, as_text.top), path.name
+        assert (as_enums.bounds, as_enums.called) == (as_text.bounds, as_text.called), path.name
+        for a, b in zip(as_enums.sections, as_text.sections, strict=True):
+            assert a.index.offsets.tolist() == b.index.offsets.tolist(), path.name
+            assert a.index.state.tolist() == b.index.state.tolist(), path.name
+            whole = slice(0, len(a.index))
+            for rows in ("starts", "lengths", "ref"):
+                of_a, of_b = (getattr(each.index, rows)[whole] for each in (a, b))
+                assert of_a.tolist() == of_b.tolist(), (path.name, rows)
 
 
 def test_what_is_put_into_the_cache_later_is_put_there_once(
