@@ -16,7 +16,7 @@ import polars as pl
 from stepscope.analyzers.replay.recorded_settings import ENGINES, engine_of
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.requests import REQUEST
-from stepscope.app.replay.kinds import SCENARIO, VARIANT
+from stepscope.app.replay.fidelity import SCENARIO, VARIANT
 from stepscope.engine.executors.fit import Fit, fit, foretold
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.runs.rerun import Changes, run_to_its_end

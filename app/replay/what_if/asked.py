@@ -6,13 +6,9 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from stepscope.app.replay.kinds import Kind
+from stepscope.app.replay.fidelity import Kind
 from stepscope.ingest.errors import ConfigError
-
-if TYPE_CHECKING:
-    from stepscope.app.replay.what_if.choices import Choices
 
 LONGEST = 2_000
 """Characters of a line; a longer one is none that a person typed."""
@@ -55,8 +51,8 @@ class Asked:
         return shlex.join(given)
 
 
-def asked(words: str, choices: Choices) -> Asked:
-    """Read a line, and hold it to what the run knows; ConfigError is a line of what is wrong."""
+def asked(words: str) -> Asked:
+    """Read a line; ConfigError is a line of what is wrong with it."""
     if len(words) > LONGEST:
         raise ConfigError(f"a line of {len(words):,} characters is not read",
                           todo=f"write one of {LONGEST:,} at most")  # fmt: skip
@@ -67,13 +63,11 @@ def asked(words: str, choices: Choices) -> Asked:
     if len(variants) > 1:
         raise ConfigError(f"two variants are given, {variants[0]} and {variants[1]}",
                           todo="a run has one")  # fmt: skip
-    found = Asked(
+    return Asked(
         variants[0] if variants else None,
         tuple(dict.fromkeys(text for option, text in told if option == "--no-fault")),
         _settings([text for option, text in told if option == "--set"]),
     )
-    choices.refuse(found)
-    return found
 
 
 def _pairs(words: str) -> Iterator[tuple[str, str]]:

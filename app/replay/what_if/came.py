@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from stepscope.app.replay.kinds import Kind
+from stepscope.app.replay.fidelity import Kind
 
 
 @dataclass(frozen=True, slots=True)

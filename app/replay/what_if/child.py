@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from stepscope.app.failures import told
-from stepscope.app.replay.what_if.asked import asked
 from stepscope.app.replay.what_if.came import Said
 from stepscope.app.replay.what_if.choices import choices_of
 from stepscope.app.replay.what_if.running import run_otherwise
@@ -47,7 +46,7 @@ def main(path: str, words: str, out: str) -> int:
     try:
         trace = Trace.open(path, progress=report)
         choices = choices_of(trace)
-        wanted = asked(words, choices)
+        wanted = choices.asked(words)
         came = run_otherwise(trace, choices.kind, wanted, Path(out), report)
     except Exception as error:  # whatever it is, the front says it in a line
         say(Said(failed=told(error)[0]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stepscope.app.replay.kinds import SCENARIO, VARIANT, Kind
+from stepscope.app.replay.fidelity import SCENARIO, VARIANT, Kind
 from stepscope.app.replay.own_engine import is_ours
 from stepscope.app.replay.resimulated import told_settings
-from stepscope.app.replay.what_if.asked import Asked
+from stepscope.app.replay.what_if.asked import Asked, asked
 from stepscope.engine.runs.rerun import Changes, changed, options_of, scenario_of
 from stepscope.engine.runs.scenario import Options, Scenario, settled
 from stepscope.engine.scenarios import SCENARIOS, scenario
@@ -60,10 +60,12 @@ class Choices:
         is_told = self.kind is not Kind.RESIMULATED or name in self.options.settings
         return as_text(value) if is_told else NOT_TOLD
 
-    def refuse(self, asked: Asked) -> None:
-        """Raise ConfigError, in a line, for what the scenario does not know."""
-        variant, options = changed(self.variant, self.options, changes_of(asked))
+    def asked(self, words: str) -> Asked:
+        """Read a line, and hold it to what the run knows; ConfigError says what is wrong."""
+        found = asked(words)
+        variant, options = changed(self.variant, self.options, changes_of(found))
         settled(self.scenario, variant, options)
+        return found
 
 
 def changes_of(asked: Asked) -> Changes:

@@ -15,7 +15,7 @@ from stepscope.app.present.diff_text import (
     who_told,
 )
 from stepscope.app.replay.compared import Compared, compared
-from stepscope.app.replay.kinds import Kind
+from stepscope.app.replay.fidelity import Kind
 from stepscope.app.replay.own_engine import rerun, rerun_lines
 from stepscope.app.replay.resimulated import resimulated, resimulated_lines
 from stepscope.app.replay.what_if.asked import Asked

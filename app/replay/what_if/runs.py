@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.app.failures import told
-from stepscope.app.replay.what_if.asked import Asked, asked
+from stepscope.app.replay.what_if.asked import Asked
 from stepscope.app.replay.what_if.came import Came, Said
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -87,7 +87,7 @@ class WhatIfs:
         Raises ConfigError where the words ask for what is not there, and where another run is under
         way.
         """
-        wanted = asked(words, self.choices)
+        wanted = self.choices.asked(words)
         with self._changed:
             before = self._runs.get(wanted.words)
             if before and not before.failed:
@@ -106,7 +106,7 @@ class WhatIfs:
 
         Raises ConfigError as `start` does.
         """
-        wanted = asked(words, self.choices)
+        wanted = self.choices.asked(words)
         with self._changed:
             return self._runs.get(wanted.words)
 

@@ -20,7 +20,7 @@ from stepscope.app.present.blocks import (
     Title,
     Tone,
 )
-from stepscope.app.replay.kinds import SAYS, Kind
+from stepscope.app.replay.fidelity import SAYS, Kind
 from stepscope.app.replay.what_if.asked import FORMS
 from stepscope.app.replay.what_if.came import Came, Figures
 from stepscope.app.replay.what_if.runs import Run

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.replay.kinds import Kind
-from stepscope.app.replay.what_if.asked import Asked, asked, taken
+from stepscope.app.replay.fidelity import Kind
+from stepscope.app.replay.what_if.asked import Asked, taken
 from stepscope.app.replay.what_if.choices import choices_of
 from stepscope.engine.runs.scenario import Options
 from stepscope.engine.scenarios import scenario
@@ -24,7 +24,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Trace:
 def test_a_line_is_read_as_the_command_reads_its_options(faulty: Trace) -> None:
     words = "--variant before --no-fault one-slot-used --set requests=4"
 
-    found = asked(words, choices_of(faulty))
+    found = choices_of(faulty).asked(words)
 
     assert found == Asked("before", ("one-slot-used",), {"requests": "4"})
     assert found.words == words
@@ -41,7 +41,7 @@ def test_a_line_is_read_as_the_command_reads_its_options(faulty: Trace) -> None:
     ],
 )
 def test_what_is_short_for_an_option_says_the_same(faulty: Trace, short: str, words: str) -> None:
-    assert asked(short, choices_of(faulty)).words == words
+    assert choices_of(faulty).asked(short).words == words
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_is_short_for_an_option_says_the_same(faulty: Trace, short: str, wo
 )
 def test_what_is_wrong_with_a_line_is_said_in_a_line(faulty: Trace, words: str, says: str) -> None:
     with pytest.raises(ConfigError) as wrong:
-        asked(words, choices_of(faulty))
+        choices_of(faulty).asked(words)
 
     assert str(wrong.value).startswith(says)
     assert "\n" not in str(wrong.value)

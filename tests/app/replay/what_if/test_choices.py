@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.app.replay.kinds import Kind
+from stepscope.app.replay.fidelity import Kind
 from stepscope.app.replay.what_if.choices import choices_of
 from stepscope.engine.runs.scenario import Options
 from stepscope.engine.scenarios import scenario
