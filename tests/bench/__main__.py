@@ -24,6 +24,7 @@ BENCHMARKS = (
     "bench_mooncake",
     "bench_read",
     "bench_timeline",
+    "bench_beside_perfetto",
     "bench_check",
     "bench_fleet",
     "bench_rules",

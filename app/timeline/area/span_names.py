@@ -81,20 +81,22 @@ class SpanNames:
 
     def _span_names(self) -> Codes:
         """Kernels by their readable names, others as they are called."""
-        rows = self._trace.spans.select("name", "category").collect()
-        executed = on_device(rows["category"])
-        pairs = rows.select("name", executed=executed)
-        unique = pairs.unique(maintain_order=True)
-        texts = [
-            shown(name) if ran else plain(name or "unnamed") for name, ran in unique.iter_rows()
-        ]
-        return _of_pairs(pairs, unique, self.names.numbers(texts))
+        rows = self._trace.as_held("spans").select("name", "category").collect()
+        names, number = _numbered(rows["name"])
+        executed = on_device(rows["category"]).to_numpy()
+
+        def called(code: int) -> int:
+            name = names[code // 2]
+            return self.names.number(shown(name) if code % 2 else plain(name or "unnamed"))
+
+        return _looked_up(number * 2 + executed, called)
 
     def _categories(self) -> Codes:
-        rows = self._trace.spans.select("category").collect()
-        unique = rows.unique(maintain_order=True)
-        texts = [plain(each) if each else NO_CATEGORY for each in unique["category"]]
-        return _of_pairs(rows, unique, self.states.numbers(texts))
+        rows = self._trace.as_held("spans").select("category").collect()
+        categories, number = _numbered(rows["category"])
+        return _looked_up(
+            number, lambda code: self.states.number(plain(categories[code] or NO_CATEGORY))
+        )
 
     def _task_names(self) -> Codes:
         key = ["rank", "task"]
@@ -107,6 +109,22 @@ class SpanNames:
         rows = rows.select(name=name)
         unique = rows.unique(maintain_order=True)
         return _of_pairs(rows, unique, self.names.numbers(plain(each) for each in unique["name"]))
+
+
+def _numbered(texts: pl.Series) -> tuple[list[str | None], npt.NDArray[np.int64]]:
+    """The texts of a column, behind them none, and the number of each row's among these."""
+    kind = texts.dtype
+    known = kind if isinstance(kind, pl.Enum) else pl.Enum(texts.drop_nulls().unique())
+    number = texts.cast(known).to_physical().cast(pl.Int64).fill_null(len(known.categories))
+    return [*known.categories, None], number.to_numpy()
+
+
+def _looked_up(codes: npt.NDArray[np.int64], number: Callable[[int], int]) -> Codes:
+    """The number of each code, asked for once for each that there is."""
+    known = np.flatnonzero(np.bincount(codes))
+    table = np.zeros(known[-1] + 1 if len(known) else 0, np.int32)
+    table[known] = [number(code) for code in known.tolist()]
+    return table[codes]
 
 
 def _of_pairs(rows: pl.DataFrame, unique: pl.DataFrame, numbers: Codes) -> Codes:

@@ -75,6 +75,19 @@ class Packed:
             at += self.per_block
         return found.view(np.int64) + self.base.take(block).astype(np.int64)
 
+    def stretches(self, low: Ints, high: Ints) -> Ints:
+        """The numbers of each range [low, high), one range behind the other.
+
+        They are unpacked by blocks: a long range costs a fifth of what its places one by one do.
+        """
+        counts = high - low
+        low, high = low[counts > 0], high[counts > 0]
+        first, last = low // self.per_block, (high - 1) // self.per_block
+        unpacked = self.blocks(concatenated(first, last + 1)).reshape(-1)
+        begins = np.cumsum(last + 1 - first) - (last + 1 - first)
+        at = begins * self.per_block + low % self.per_block
+        return unpacked.take(concatenated(at, at + high - low))
+
     def blocks(self, block: Ints) -> Ints:
         """All numbers of some blocks, [blocks, per_block]; behind the last stands anything."""
         found = self.above(block).astype(np.int64)
@@ -108,6 +121,14 @@ class Packed:
         block = np.arange(low // self.per_block, high // self.per_block + 1)
         found = self.blocks(block).ravel()[low % self.per_block :][: high - low + 1]
         return found[:: places.step]
+
+
+def concatenated(low: Ints, high: Ints) -> Ints:
+    """All numbers of each range [low, high), one range behind the other."""
+    counts = high - low
+    shift = low - (np.cumsum(counts) - counts)
+    found: Ints = np.arange(int(counts.sum())) + np.repeat(shift, counts)
+    return found
 
 
 def packed_parts(

@@ -80,7 +80,7 @@ def measure_one(path: str) -> dict[str, Any]:
     zooms = {f"1/{zoom}_ms": query_ms(timeline, zoom) for zoom in ZOOMS}
     return {
         "s": took_s, "cpu_s": cpu_s, "gb": rise_gb, "index_gb": num_bytes / 1e9, **zooms,
-        "minimap_ms": _ms(lambda: timeline.load(WIDTH)),
+        "minimap_ms": ms(lambda: timeline.load(WIDTH)),
     }  # fmt: skip
 
 
@@ -121,11 +121,12 @@ def query_ms(timeline: Timeline, zoom: int) -> float:
     lanes = range(min(NUM_LANES, len(timeline.lanes)))
     starts = np.linspace(first, last - width_ns, NUM_PLACES, dtype=np.int64).tolist()
     return statistics.median(
-        _ms(partial(timeline.query, t0, t0 + width_ns, WIDTH, lanes)) for t0 in starts
+        ms(partial(timeline.query, t0, t0 + width_ns, WIDTH, lanes)) for t0 in starts
     )
 
 
-def _ms(call: Callable[[], object]) -> float:
+def ms(call: Callable[[], object]) -> float:
+    """The milliseconds of a call."""
     began = time.perf_counter()
     call()
     return (time.perf_counter() - began) * 1e3

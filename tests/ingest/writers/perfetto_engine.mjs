@@ -1,13 +1,16 @@
 // Perfetto's trace processor, as its web page ships it, on Node:
 //   node perfetto_engine.mjs FOLDER TRACE SQL...
 // FOLDER holds engine_bundle.js and trace_processor.wasm. Each query gives rows of one cell of
-// JSON text; the rows of every query are printed as one JSON array. Messages are those of
-// trace_processor.proto: TraceProcessorRpcStream, TraceProcessorRpc, QueryArgs, QueryResult.
+// JSON text; the rows of every query are printed as one JSON array. With --times before FOLDER, rows
+// may be any, and milliseconds are printed: of reading the trace, then of each query, its rows
+// counted among it as the engine hands them over. Messages are those of trace_processor.proto:
+// TraceProcessorRpcStream, TraceProcessorRpc, QueryArgs, QueryResult.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-const [folder, trace, ...queries] = process.argv.slice(2);
+const isTimed = process.argv[2] === "--times";
+const [folder, trace, ...queries] = process.argv.slice(isTimed ? 3 : 2);
 const APPEND = 1, FINALIZE = 2, QUERY = 3; // TraceProcessorRpc.method
 const CHUNK_BYTES = 1 << 20;
 const replies = [];
@@ -61,12 +64,16 @@ function call(method, ...fields) {
   return replies.flatMap((reply) => values(Buffer.from(reply), 1));
 }
 
-function query(sql) {
-  const results = call(QUERY, bytesField(103, bytesField(1, Buffer.from(sql))))
+function results(sql) {
+  const found = call(QUERY, bytesField(103, bytesField(1, Buffer.from(sql))))
     .flatMap((reply) => values(reply, 203));
-  const failure = results.flatMap((result) => values(result, 2)).join("");
+  const failure = found.flatMap((result) => values(result, 2)).join("");
   if (failure) throw new Error(failure);
-  const cells = results.flatMap((result) => values(result, 3)).flatMap((batch) => values(batch, 5));
+  return found;
+}
+
+function query(sql) {
+  const cells = results(sql).flatMap((result) => values(result, 3)).flatMap((batch) => values(batch, 5));
   return Buffer.concat(cells).toString().split("\0").filter(Boolean).map((cell) => JSON.parse(cell));
 }
 
@@ -75,9 +82,20 @@ new Function(...Object.keys(surroundings), source)(...Object.values(surroundings
 surroundings.self.onmessage({ data: port });
 await new Promise((started) => setTimeout(started, 0));
 
-const content = readFileSync(trace);
-for (let at = 0; at < content.length; at += CHUNK_BYTES) {
-  call(APPEND, bytesField(101, content.subarray(at, at + CHUNK_BYTES)));
+function milliseconds(act) {
+  const began = performance.now();
+  act();
+  return performance.now() - began;
 }
-call(FINALIZE);
-process.stdout.write(JSON.stringify(queries.map(query)), () => process.exit(0));
+
+const content = readFileSync(trace);
+const reading = milliseconds(() => {
+  for (let at = 0; at < content.length; at += CHUNK_BYTES) {
+    call(APPEND, bytesField(101, content.subarray(at, at + CHUNK_BYTES)));
+  }
+  call(FINALIZE);
+});
+const told = isTimed
+  ? [reading, ...queries.map((sql) => milliseconds(() => results(sql)))]
+  : queries.map(query);
+process.stdout.write(JSON.stringify(told), () => process.exit(0));

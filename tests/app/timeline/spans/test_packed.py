@@ -47,6 +47,20 @@ def test_any_numbers_are_as_they_were_at_any_places(
         assert blocks.ravel()[: len(numbers)].tolist() == numbers
 
 
+@given(NUMBERS, st.sampled_from([4, 16]), st.data())
+def test_the_numbers_of_ranges_are_those_of_slices_one_behind_the_other(
+    numbers: list[int], per_block: int, data: st.DataObject
+) -> None:
+    held = packed(numbers, per_block, from_least=True)
+    place = st.integers(0, len(numbers))
+    ranges = [sorted(each) for each in data.draw(st.lists(st.tuples(place, place), max_size=9))]
+    low, high = np.array(ranges, np.int64).reshape(-1, 2).T
+
+    found = held.stretches(low, high)
+
+    assert found.tolist() == [each for begin, end in ranges for each in numbers[begin:end]]
+
+
 def test_numbers_that_are_close_together_take_a_byte_each() -> None:
     numbers = (np.arange(16_000) * 7 + 10**18).tolist()
 
