@@ -78,7 +78,7 @@ class Packed:
     def stretches(self, low: Ints, high: Ints) -> Ints:
         """The numbers of each range [low, high), one range behind the other.
 
-        They are unpacked by blocks: a long range costs a fifth of what its places one by one do.
+        They are unpacked by blocks: a long range costs half of what its places one by one do.
         """
         counts = high - low
         low, high = low[counts > 0], high[counts > 0]
