@@ -25,15 +25,24 @@ Layers = list[tuple[str, pl.LazyFrame]]
 def executed(trace: Trace) -> pl.DataFrame:
     """Kernels and copies: rank, step, correlation, from_ns, to_ns and kind (see `kernel_kinds`)."""
     asked = ("rank", "step", "correlation", "name", "category")
-    ran = on_gpu(trace).select(*asked, *times()).collect()
+    return with_kinds(on_gpu(trace).select(*asked, *times()).collect())
+
+
+def with_kinds(ran: pl.DataFrame) -> pl.DataFrame:
+    """The kind of each instead of its name and category: words are looked for once in a name."""
     what = ran.select("name", "category").unique()
     kinds = what.with_columns(kind=kind_of(pl.col("name"), pl.col("category")))
-    return ran.join(kinds, on=["name", "category"]).drop("name", "category")
+    return ran.join(kinds, on=["name", "category"], nulls_equal=True).drop("name", "category")
 
 
 def on_gpu(trace: Trace) -> pl.LazyFrame:
     """The rows of `spans` that a GPU executed, of which it is known how long that took."""
-    return trace.spans.filter(_category().is_in(ON_DEVICE), pl.col("dur_ns").is_not_null())
+    return of_gpu(trace.spans)
+
+
+def of_gpu(spans: pl.LazyFrame) -> pl.LazyFrame:
+    """Those of some rows of `spans` that a GPU executed."""
+    return spans.filter(_category().is_in(ON_DEVICE), pl.col("dur_ns").is_not_null())
 
 
 def moments(trace: Trace, ran: pl.DataFrame) -> Layers:

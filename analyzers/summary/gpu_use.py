@@ -38,10 +38,9 @@ def gpu_use(trace: Trace) -> pl.DataFrame:
     own = numbered.select(
         pl.col("place").cast(pl.Int32).alias("rank"), "from_ns", "to_ns", "kind"
     ).lazy()
-    layers = [(f"{kind}_ns", own.filter(kind=kind)) for kind in KINDS]
     length = pl.col("to_ns") - pl.col("from_ns")
     in_all = merged(own.filter(kind="communication")).group_by("rank").agg(length.sum())
-    told = shares(window.lazy(), layers).select("rank", *USES, window_ns=length).collect()
+    told = by_kind(window.lazy(), own)
     collectives = in_all.select("rank", in_collectives_ns="to_ns").collect()
     counted = numbered.group_by(pl.col("place").cast(pl.Int32)).agg(num_executed=pl.len())
     return (
@@ -49,10 +48,24 @@ def gpu_use(trace: Trace) -> pl.DataFrame:
         .join(told, left_on="place", right_on="rank")
         .join(collectives, left_on="place", right_on="rank", how="left")
         .join(counted, on="place")
-        .with_columns(pl.col("in_collectives_ns").fill_null(0), busy_ns=pl.sum_horizontal(USES))
-        .with_columns(idle_ns=pl.col("window_ns") - pl.col("busy_ns"))
+        .with_columns(pl.col("in_collectives_ns").fill_null(0))
         .sort("place")
         .drop("place")
+    )
+
+
+def by_kind(windows: pl.LazyFrame, ran: pl.LazyFrame) -> pl.DataFrame:
+    """How long of each window (rank, from_ns, to_ns) what `ran` (the same and kind) was of a kind.
+
+    Columns: rank, `gemm_ns` to `copy_ns`, busy_ns, which these add up to, window_ns and idle_ns.
+    """
+    layers = [(f"{kind}_ns", ran.filter(kind=kind)) for kind in KINDS]
+    length = pl.col("to_ns") - pl.col("from_ns")
+    return (
+        shares(windows, layers)
+        .select("rank", *USES, busy_ns=pl.sum_horizontal(USES), window_ns=length)
+        .with_columns(idle_ns=pl.col("window_ns") - pl.col("busy_ns"))
+        .collect()
     )
 
 
@@ -72,15 +85,16 @@ def _windows(trace: Trace) -> pl.DataFrame:
     return lasted.group_by("rank").agg(from_ns.min(), to_ns.max()).collect()
 
 
-def kernel_sums(trace: Trace) -> pl.DataFrame:
+def kernel_sums(ran: pl.LazyFrame) -> pl.DataFrame:
     """What was executed, by name: name, kind, num, total_ns, most_ns and share; most time first.
+
+    `ran` are rows of `spans`, such as `on_gpu` gives.
 
     `share` is that of all times added up: what runs at once counts twice.
     """
     length = pl.col("dur_ns").clip(0, FAR_NS)
     sums = (
-        on_gpu(trace)
-        .group_by("name", "category")
+        ran.group_by("name", "category")
         .agg(num=pl.len(), total_ns=length.cast(pl.Int128).sum(), most_ns=length.max())
         .with_columns(kind=kind_of(pl.col("name"), pl.col("category")))
         .group_by("name", "kind")

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.summary.step_on_gpu import StepOnGpu, step_on_gpu
 from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.held.near_rows import NearRows
@@ -15,6 +16,7 @@ from stepscope.app.debug.names import CoreName, Names, names_in
 from stepscope.app.debug.reasons import LeftOut
 from stepscope.app.present.blocks import Table
 from stepscope.app.present.step_words import of_both, tokens
+from stepscope.app.present.summary.step_gpu_tables import on_gpu_tables
 from stepscope.app.present.where import RESOLUTION_NS
 from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
@@ -31,7 +33,8 @@ class StepDetail:
 
     `step` is the row of `steps` (empty where there is none), `rows` those of `batch_rows`, and
     `decisions` what was decided in the step; their text is as recorded. `tables()` is all of it
-    as plain text, ready to print; its times are since `first_ns`, when the trace begins.
+    as plain text, ready to print; its times are since `first_ns`, when the trace begins. `on_gpu`
+    is None where the trace has nothing that the step launched on one.
     """
 
     rank: int
@@ -44,11 +47,13 @@ class StepDetail:
     device: tuple[Mapping[str, Any], ...]
     names: Names = field(default_factory=Names)
     first_ns: int = 0
+    on_gpu: StepOnGpu | None = None
 
     def tables(self) -> tuple[Table, ...]:
         """The detail as tables, without those that would be empty."""
         made = (
             _header(self),
+            *self.gpu_tables(),
             _batch(self.rows),
             _changes(self.before, self.after, self.names),
             _left_out(self.left_out),
@@ -56,6 +61,10 @@ class StepDetail:
             _device(self.device),
         )
         return tuple(table for table in made if table.rows)
+
+    def gpu_tables(self) -> tuple[Table, ...]:
+        """What the GPU executed of the step; none where that is not known."""
+        return on_gpu_tables(self.on_gpu) if self.on_gpu else ()
 
 
 def detail_of(
@@ -82,6 +91,7 @@ def detail_of(
         tuple(decisions.iter_rows(named=True)),
         tuple(device.iter_rows(named=True)),
         names_in(trace, rank, cores, (before, after)),
+        on_gpu=None if after.step is None else step_on_gpu(trace, rank, after.step),
     )
 
 

@@ -32,6 +32,7 @@ TIMELINE: tuple[Key, ...] = (
     Key(("l", ".", "ArrowRight"), "next-span", "next span in the lane", "span"),
     Key(("f",), "focus", "centre the selection; again: fit it", "focus"),
     Key(("m",), "mark", "mark a range: once where it begins, once where it ends", "mark"),
+    Key(("v",), "mark-view", "mark the time that is in view", "area"),
     Key(("M",), "widen-area", "sum the mark over its section, one lane, all lanes", "area"),
     Key(("{",), "preceding", "what led to the span: its launch, what it waited for", "flow"),
     Key(("}",), "following", "what the span led to", "flow"),

@@ -35,6 +35,7 @@ MOVES: dict[str, Callable[[Navigator], object]] = {
     "previous-span": lambda view: view.step_span(-1),
     "focus": Navigator.centre_then_fit,
     "mark": Navigator.mark_here,
+    "mark-view": Navigator.mark_view,
     "widen-area": widen_area,
     "preceding": lambda view: follow(view, -1),
     "following": lambda view: follow(view, 1),

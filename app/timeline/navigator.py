@@ -194,6 +194,10 @@ class Navigator(ShownRows):
         self.mark_from = self.pick = None
         self.marked_lanes = tuple(sorted(set(lanes)))
 
+    def mark_view(self) -> None:
+        """Mark the time that is in view."""
+        self.set_mark(self.viewport.t0, self.viewport.t1)
+
     def clear(self) -> bool:
         """Clear what was picked, else the mark, the selection, the filter; False without any."""
         if self.pick:

@@ -44,6 +44,10 @@ from stepscope.app.units import count, duration, moment
 from stepscope.ingest.trace import Trace
 
 MOST_WAITS, MOST_MOMENTS, MOST_HOLDERS = 100, 300, 12
+NO_REQUESTS = (
+    "This trace names no requests, so there is no life of one to show. A recording of an engine "
+    "names them, as its log may; stepscope merge adds a profile's kernels to a recording's steps."
+)
 NOT_THERE = "This trace has no such request."
 
 

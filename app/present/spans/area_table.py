@@ -24,8 +24,8 @@ SAYS = {
 }  # fmt: skip
 assert tuple(SAYS) == GROUPINGS
 NO_AREA = (
-    "Mark a range to sum what is in it: shift and drag over the lanes, or m where it begins and m "
-    "where it ends. M sums over the section, one lane or all of them."
+    "Mark a range to sum what is in it: v marks what is in view; or shift and drag over the lanes, "
+    "or m where it begins and m where it ends. M sums over the section, one lane or all of them."
 )
 STARTS_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.latency.gpu_time import on_gpu
 from stepscope.analyzers.latency.kernel_kinds import KINDS
 from stepscope.analyzers.summary.gpu_use import (
     gpu_use,
@@ -42,7 +43,7 @@ def profile_parts(trace: Trace) -> Iterator[Part]:
     use = gpu_use(trace)
     if not use.is_empty():
         yield Part(tuple(_gpu(use)))
-        yield Part((_kernels(kernel_sums(trace)),))
+        yield Part((_kernels(kernel_sums(on_gpu(trace))),))
     elif not trace.has("core_spans"):
         yield Part((Heading("GPU"), Paragraph(NO_KERNELS, Tone.MUTED)))
 
@@ -65,7 +66,7 @@ def _gpu(use: pl.DataFrame) -> Iterator[Block]:
     if len(rows) == 1:
         (row,) = rows
         yield Fact("device", (row["device"],))
-        yield _one_device(row)
+        yield use_table(row)
         hidden = row["in_collectives_ns"] - row["communication_ns"]
         if row["in_collectives_ns"]:
             told = (
@@ -84,7 +85,8 @@ def uses(row: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     yield "idle", row["idle_ns"]
 
 
-def _one_device(row: dict[str, Any]) -> Table:
+def use_table(row: Mapping[str, Any]) -> Table:
+    """What a GPU was in for how long, and in what share of all that time."""
     whole = max(row["window_ns"], 1)
     rows = [(name, duration(ns), f"{ns / whole:.1%}") for name, ns in uses(row)]
     rows.append(("in all", duration(row["window_ns"]), ""))
@@ -106,19 +108,10 @@ def _devices(rows: list[dict[str, Any]]) -> Table:
 
 
 def _kernels(sums: pl.DataFrame) -> Table:
-    """Kernels by the names that lanes show: those of one name and kind are one row."""
-    named = sums.with_columns(
-        short=pl.Series([shown(name) for name in sums["name"]], dtype=pl.String)
-    )
-    ranked = (
-        named.group_by("short", "kind")
-        .agg(pl.col("num", "total_ns", "share").sum(), pl.col("most_ns").max())
-        .sort("total_ns", "short", "kind", descending=[True, False, False])
-    )
+    ranked = by_shown_name(sums)
     rows = [
         (
-            fit_middle(row["short"], WIDEST_NAME), row["kind"], row["num"],
-            duration(row["total_ns"]), f"{row['share']:.1%}",
+            row["name"], row["kind"], row["num"], duration(row["total_ns"]), f"{row['share']:.1%}",
             duration(round(row["total_ns"] / row["num"])), duration(row["most_ns"]),
         )
         for row in ranked.head(MOST_KERNELS).to_dicts()
@@ -128,6 +121,20 @@ def _kernels(sums: pl.DataFrame) -> Table:
         ("kernel", "kind", "count", *times), tuple(rows), "top kernels and copies", times,
         num_more=len(ranked) - len(rows),
     )  # fmt: skip
+
+
+def by_shown_name(sums: pl.DataFrame) -> pl.DataFrame:
+    """Kernels by the names that lanes show: those of one name and kind are one row."""
+    named = sums.with_columns(
+        name=pl.Series([shown(name) for name in sums["name"]], dtype=pl.String)
+    )
+    ranked = (
+        named.group_by("name", "kind")
+        .agg(pl.col("num", "total_ns", "share").sum(), pl.col("most_ns").max())
+        .sort("total_ns", "name", "kind", descending=[True, False, False])
+    )
+    fitted = [fit_middle(name, WIDEST_NAME) for name in ranked["name"]]
+    return ranked.with_columns(name=pl.Series(fitted, dtype=pl.String))
 
 
 def _by_kind(kinds: pl.DataFrame) -> Table:

@@ -37,6 +37,7 @@ KEYS = (
     *row_actions("row"),
     *actions(
         ("group", "t", "t", "sum by name, by state, by lane, or lanes by names", "by"),
+        ("mark", "v", "v", "mark the time that the timeline has in view", "in view"),
         ("widen", "M", "M", "sum over the section, one lane, all lanes", "lanes"),
         ("jump", "enter", "enter", "underline the spans of the row, and go to the first", "spans"),
         ("export", "E", "E", "write all rows as CSV into this folder", "CSV"),
@@ -48,10 +49,8 @@ Query = tuple[Timeline, tuple[int, int], tuple[int, ...], str]
 class AreaRows:
     """The rows of an area's sums."""
 
-    nothing = "nothing lies in it"
-
-    def __init__(self, table: AreaTable) -> None:
-        self._table = table
+    def __init__(self, table: AreaTable, nothing: str = "nothing lies in it") -> None:
+        self._table, self.nothing = table, nothing
         first, *numbers = table.columns
         widths = [
             max(map(width_of, (name, *(row[at] for row in table.rows))), default=4)
@@ -111,7 +110,7 @@ class AreaPage(TablePage):
         if view.mark is None:
             self._summed = None
             self._say([Title("Nothing is marked"), Paragraph(NO_AREA, Tone.MUTED)])
-            self.table.show(AreaRows(AreaTable(("",), (), ())))
+            self.table.show(AreaRows(AreaTable(("",), (), ()), nothing=""))
             return
         lanes = area_lanes(view.timeline, view.lane, view.marked_lanes)
         self._latest.ask((view.timeline, view.mark, lanes, self._by))
@@ -163,6 +162,12 @@ class AreaPage(TablePage):
         self._by = groupings[(groupings.index(self._by) + 1) % len(groupings)]
         if self.opened:
             self.opened.view.pick = None
+            self.show(self.opened)
+
+    def action_mark(self) -> None:
+        """Mark what the timeline has in view."""
+        if self.opened:
+            self.opened.view.mark_view()
             self.show(self.opened)
 
     def action_widen(self) -> None:

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from stepscope.app.kept.flags import Flag
 from stepscope.app.present.blocks import Paragraph, Tone
-from stepscope.app.present.inspected.request_page import request_blocks
+from stepscope.app.present.inspected.request_page import NO_REQUESTS, request_blocks
 from stepscope.app.timeline import Hit
 from stepscope.app.timeline.flags.flag_walk import flag_of_request
 from stepscope.app.tui.actions import SCROLLS, actions
@@ -30,7 +30,6 @@ KEYS = (
     ),
     *SCROLLS,
 )
-NONE = "This trace names no requests."
 
 
 class RequestPage(Page):
@@ -94,7 +93,7 @@ class RequestPage(Page):
             rank, request = blamed.requests.row(0)[:2]
             who = rank, request
         if who is None:
-            return None, [Paragraph(NONE, Tone.MUTED)]
+            return None, [Paragraph(NO_REQUESTS, Tone.MUTED)]
         first_ns = opened.view.timeline.bounds[0]
         return who, list(request_blocks(opened.trace, blamed, who, first_ns, opened.slo))
 

@@ -23,7 +23,8 @@ from stepscope.app.tui.pages.page import Opened
 from stepscope.app.tui.pages.table_page import TablePage, row_actions
 from stepscope.app.tui.picture_file import saved_new
 from stepscope.app.tui.screens.query import QueryScreen
-from stepscope.app.tui.widgets.prose import Prose, action_of
+from stepscope.app.tui.widgets.in_prose.target_action import action_of
+from stepscope.app.tui.widgets.prose import Prose
 from stepscope.app.tui.widgets.table import Cell, Column, Table
 from stepscope.app.widths import width_of
 from stepscope.ingest.errors import StepscopeError

@@ -20,7 +20,8 @@ from stepscope.app.replay.what_if.asked import taken
 from stepscope.app.replay.what_if.runs import Run, WhatIfs
 from stepscope.app.replay.what_if.told import NOT_POSSIBLE, choices_told, placeholder, run_told
 from stepscope.app.tui.ink import ACCENT, BACKGROUND, MUTED, PANEL, ink
-from stepscope.app.tui.widgets.prose import Prose, Shown, action_of
+from stepscope.app.tui.widgets.in_prose.target_action import action_of
+from stepscope.app.tui.widgets.prose import Prose, Shown
 from stepscope.app.tui.widgets.table import Cell, Column, Table
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.ingest.errors import StepscopeError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import assert_never
 
@@ -12,40 +12,27 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from stepscope.app.present.blocks import (
-    AtChange,
-    AtFinding,
-    AtRequest,
-    AtSpan,
-    AtStep,
-    AtTime,
     Block,
     Fact,
-    Follow,
     Heading,
     Items,
     Link,
     Links,
     Paragraph,
-    RulePage,
     Runs,
-    Swatch,
     Table,
-    Target,
     Title,
 )  # fmt: skip
-from stepscope.app.present.plain_text import table_lines
 from stepscope.app.tui.cells import strip_of
-from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink, readable_on
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
+from stepscope.app.tui.widgets.in_prose.table_pieces import table_pieces
+from stepscope.app.tui.widgets.in_prose.target_action import action_of
 from stepscope.app.tui.widgets.scrolling import Scrolling
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit, width_of, wrap
 
 LEAST_LABELS, MOST_LABELS = 14, 18
 """Cells for the names of facts; the most only where a pane is wide."""
-LEAST_WRAPPED = 24
-"""Cells that the last text of a table needs to go on below."""
-HEADS = (None, None)
-"""The lines of a table above its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +94,9 @@ def _block(block: Block, width: int, labels: int) -> Iterator[Pieces]:
         case Links():
             yield from _links(block)
         case Table():
-            yield from _table(block, width)
+            if block.title:
+                yield from _heading(Heading(block.title), width)
+            yield from table_pieces(block, width)
         case _:
             assert_never(block)
 
@@ -141,42 +130,6 @@ def _links(block: Links) -> Iterator[Pieces]:
 def _runs(block: Runs) -> Iterator[Pieces]:
     action = action_of(block.to)
     yield [Piece(text, ink(TONES[tone], PANEL), action) for text, tone in block.parts]
-
-
-def _table(block: Table, width: int) -> Iterator[Pieces]:
-    if block.title:
-        yield from _heading(Heading(block.title), width)
-    told = [*table_lines(replace(block, title="", is_ruled=True))]
-    heads = [*HEADS * bool(any(block.columns))]
-    swatches = [row[0] if isinstance(row[0], Swatch) else None for row in block.rows]
-    actions = [*["" for _ in heads], *map(action_of, block.leads)]
-    for line, swatch, action in zip_longest(told, [*heads, *swatches], actions):
-        mark = [] if swatch is None else [_mark(swatch)]
-        first, *more = _with_last_wrapped(line, width)
-        yield [*mark, *_leading(first[len(mark) :], action or "")]
-        yield from ([Piece(each, ink(TEXT, PANEL), action or "")] for each in more)
-
-
-def _with_last_wrapped(line: str, width: int) -> list[str]:
-    """A line of a table; of one that is too wide, the last text goes on below where it began."""
-    start = line.rstrip().rfind("  ") + 2
-    if width_of(line) <= width or width - width_of(line[:start]) < LEAST_WRAPPED:
-        return [fit(line, width)]
-    indent = width_of(line[:start])
-    first, *more = wrap(line[start:].rstrip(), width - indent)
-    return [line[:start] + first, *(" " * indent + each for each in more)]
-
-
-def _leading(line: str, action: str) -> Iterator[Piece]:
-    """A line of a table; of one that leads somewhere, the first text looks like a link."""
-    end = line.find("  ", len(line) - len(line.lstrip())) if action else 0
-    name = line if end < 0 else line[:end]
-    yield from ([Piece(name, ink(ACCENT, PANEL), action)] if name else [])
-    yield Piece(line[len(name) :], ink(TEXT, PANEL), action)
-
-
-def _mark(swatch: Swatch) -> Piece:
-    return Piece(swatch.glyph, ink(readable_on(swatch.colour), swatch.colour))
 
 
 def _flow(block: Flow, width: int) -> Iterator[Pieces]:
@@ -221,31 +174,6 @@ def _padded(text: str, width: int) -> str:
 def _link(link: Link) -> Iterator[Piece]:
     yield Piece(link.text, ink(ACCENT, PANEL), action_of(link.to))
     yield Piece("  ", ink(TEXT, PANEL))
-
-
-def action_of(to: Target | None) -> str:
-    """What a click on something that leads there runs."""
-    action = ""
-    match to:
-        case RulePage(code):
-            action = f"app.explain({code!r})"
-        case AtStep(step, rank):
-            action = f"app.at_step({step}, {rank})"
-        case AtChange(seq, rank=rank):
-            action = f"app.at_change({seq}, {rank})"
-        case AtFinding(index):
-            action = f"app.jump({index})"
-        case Follow(index):
-            action = f"focused.follow({index})"
-        case AtRequest(rank, request):
-            action = f"app.request({rank}, {request!r})"
-        case AtSpan(lane, since_ns):
-            action = f"app.at_span({lane}, {since_ns})"
-        case AtTime(since_ns, at):
-            action = f"app.at_time({since_ns}, {at})"
-        case None:
-            action = ""
-    return action
 
 
 class Prose(Scrolling):

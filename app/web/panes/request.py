@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dash import html
 from dash.development.base_component import Component
 
-from stepscope.app.present.inspected.request_page import request_blocks
+from stepscope.app.present.inspected.request_page import NO_REQUESTS, request_blocks
 from stepscope.app.printable import plain
 from stepscope.app.units import count
 from stepscope.app.web.components import components
@@ -15,7 +15,6 @@ from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
 
 MOST_NAMES = 400
-NONE = "This trace names no requests."
 Who = tuple[int, str]
 
 
@@ -55,7 +54,7 @@ def _ways(loaded: LoadedTrace, view: View, who: Who) -> Iterator[Component]:
 def _every(loaded: LoadedTrace, view: View) -> Iterator[Component]:
     blamed = loaded.blamed
     if not blamed.names_requests:
-        yield html.P(NONE, className="controls muted")
+        yield html.P(NO_REQUESTS, className="controls muted")
         return
     rows = blamed.requests.select("rank", "request").head(MOST_NAMES).rows()
     ranks = blamed.requests["rank"].n_unique() > 1

@@ -25,6 +25,7 @@ from stepscope.app.debug.shown.value_over_run import ValueOverRun
 from stepscope.app.debug.shown.why_blocks import known_why, why_blocks
 from stepscope.app.debug.why import Chain
 from stepscope.app.present.blocks import AtRequest, Table
+from stepscope.app.present.summary.step_gpu_tables import KERNELS, ON_GPU
 from stepscope.app.present.where import of_rank, step_of, when
 from stepscope.app.printable import plain
 from stepscope.app.units import count
@@ -37,7 +38,7 @@ from stepscope.app.web.stops import Looked, looked_here, stand
 from stepscope.app.web.view import View
 
 MAX_NAMES, MAX_RANKS = 60, 32
-ORDER = ("step", "left out", "batch", "changed", "buckets", "core groups")
+ORDER = ("step", ON_GPU, KERNELS, "left out", "batch", "changed", "buckets", "core groups")
 
 
 def step_pane(loaded: LoadedTrace, view: View) -> Component:

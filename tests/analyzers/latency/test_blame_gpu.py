@@ -64,6 +64,12 @@ def test_a_moment_is_of_the_kind_of_kernel_that_ran() -> None:
     assert spent(run(*kernels)) == dict.fromkeys(KINDS, 20)
 
 
+def test_a_kernel_without_a_name_is_a_kernel() -> None:
+    nameless = ran("gemm", 20, 60) | {"name": None}
+
+    assert spent(run(nameless, ran("gemm", 60, 100))) == {"launch": 20, "kernel": 40, "gemm": 40}
+
+
 def test_of_two_at_a_time_the_matrix_multiplication_counts() -> None:
     assert spent(run(ran("kernel", 0, 100), ran("gemm", 30, 50))) == {"gemm": 20, "kernel": 80}
 

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stepscope.analyzers.latency.gpu_time import on_gpu
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.analyzers.summary.gpu_use import (
     USES,
@@ -50,12 +51,12 @@ def executed(trace: Trace) -> list[dict[str, Any]]:
     ]
 
 
-def _kinds(ran: list[dict[str, Any]]) -> tuple[list[tuple[str, str]], list[str]]:
+def kinds_of(ran: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """Of each name with its category, which kind it is; that is tested in test_kernel_kinds."""
     named = sorted({(row["name"], row["category"]) for row in ran})
     frame = pl.DataFrame(named, schema={"name": pl.String, "category": pl.String}, orient="row")
     kinds = frame.select(kind_of(pl.col("name"), pl.col("category"))).to_series().to_list()
-    return named, kinds
+    return dict(zip(named, kinds, strict=True))
 
 
 def test_communication_beside_computing_is_not_exposed() -> None:
@@ -82,7 +83,7 @@ def test_a_profile_of_a_cpu_alone_has_no_device() -> None:
     op = {"track": "CPU / t", "name": "op", "category": "cpu_op", "ts_ns": 0, "dur_ns": 40}
 
     assert gpu_use(trace_of(spans=[op])).is_empty()
-    assert kernel_sums(trace_of(spans=[op])).is_empty()
+    assert kernel_sums(on_gpu(trace_of(spans=[op]))).is_empty()
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -91,11 +92,11 @@ def test_gpu_use_of_every_file_is_what_its_spans_come_to_one_by_one(name: str) -
     spans = trace.spans.select("rank", "ts_ns", "dur_ns").collect().to_dicts()
     by_device: dict[tuple[int, str], dict[str, Intervals]] = defaultdict(lambda: defaultdict(list))
     ran = executed(trace)
-    kinds_of = dict(zip(*_kinds(ran), strict=True))
+    of_kind = kinds_of(ran)
     for row in ran:
         ends = row["ts_ns"], row["ts_ns"] + max(row["dur_ns"], 0)
         device = row["track"].rpartition(" / ")[0] or row["track"]
-        by_device[row["rank"], device][kinds_of[row["name"], row["category"]]].append(ends)
+        by_device[row["rank"], device][of_kind[row["name"], row["category"]]].append(ends)
 
     told = gpu_use(trace)
 
@@ -133,11 +134,11 @@ def test_kernels_of_every_file_are_counted_and_added_up_as_sql_does(name: str) -
     )
 
     told: dict[str, list[int]] = {}
-    for row in kernel_sums(trace).to_dicts():
+    for row in kernel_sums(on_gpu(trace)).to_dicts():
         num, ns, most = told.get(row["name"], (0, 0, 0))
         told[row["name"]] = [num + row["num"], ns + row["total_ns"], max(most, row["most_ns"])]
     assert told == {name: [num, ns, most] for name, num, ns, most in asked.rows()}
-    assert len(asked) == 0 or kernel_sums(trace)["share"].sum() == pytest.approx(1)
+    assert len(asked) == 0 or kernel_sums(on_gpu(trace))["share"].sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", EVERY)

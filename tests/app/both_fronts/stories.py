@@ -6,6 +6,10 @@ them behind a glyph; the prompt and an editor in words and in JSON.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 from stepscope.app.palette import HIT_GLYPH
 
 LAST_STEP = 88
@@ -99,3 +103,61 @@ COMPARED_RULES = tuple(
     f"{code} {number} 0 -{number}" for code, number in sorted(FOUND_BEFORE.items())
 )
 COMPARED_REQUEST = "req-29 21.6 s 10.4 s -11.2 s"
+
+ON_GPU = (
+    "on the gpu",
+    "busy 100 µs 90.9%",
+    "gemm 60.0 µs 54.5%",
+    "attention 0 ns 0.0%",
+    "other kernels 0 ns 0.0%",
+    "exposed communication 30.0 µs 27.3%",
+    "copies 10.0 µs 9.1%",
+    "idle 10.0 µs 9.1%",
+    "in all 110 µs",
+    "its kernels and copies",
+    "sm90_xmma_gemm 2 60.0 µs 54.5%",
+    "ncclDevKernel_AllReduce 1 40.0 µs 36.4%",
+    "Memcpy HtoD 1 10.0 µs 9.1%",
+)
+"""What the GPU did in the second step of `gpu_profile`, white space and capitals apart."""
+NOT_IN_IT = "rms_norm"
+"""What it executed in the first."""
+
+
+def gpu_profile(folder: Path) -> Path:
+    """Write a profile of two steps in microseconds; of the second, ON_GPU is true.
+
+    Its collective of 40 us begins 10 us before the second of two gemms of 30 us each ends.
+    """
+    gemm, reduce = "sm90_xmma_gemm", "ncclDevKernel_AllReduce"
+    events = [
+        _event("user_annotation", "ProfilerStep#1", 0, 190),
+        _event("user_annotation", "ProfilerStep#2", 200, 190),
+        *_launched(NOT_IN_IT, 10, 20, 15),
+        *_launched("Memcpy HtoD", 210, 220, 10, "gpu_memcpy"),
+        *_launched(gemm, 212, 240, 30),
+        *_launched(gemm, 214, 270, 30),
+        *_launched(reduce, 216, 290, 40, stream=20),
+        # Launched in the first step, and so no part of the second, though it runs in its time.
+        *_launched(NOT_IN_IT, 20, 345, 15),
+    ]
+    path = folder / "profile.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}), encoding="utf-8")
+    return path
+
+
+def _launched(
+    name: str, called: int, began: int, lasted: int, category: str = "kernel", stream: int = 7
+) -> list[dict[str, Any]]:
+    """A call and, with the same correlation, what the GPU executed of it."""
+    tied = {"correlation": called}
+    call = _event("cuda_runtime", "cudaLaunchKernel", called, 1) | {"args": tied}
+    ran = _event(category, name, began, lasted)
+    return [call, ran | {"pid": 0, "tid": stream, "args": {"stream": stream, "device": 0, **tied}}]
+
+
+def _event(category: str, name: str, began: int, lasted: int) -> dict[str, Any]:
+    return {
+        "ph": "X", "cat": category, "name": name, "pid": 100, "tid": 100,
+        "ts": began, "dur": lasted, "args": {},
+    }  # fmt: skip

@@ -35,7 +35,8 @@ from stepscope.app.present.plain_text import lines
 from stepscope.app.printable import plain
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import PANEL, TEXT, ink
-from stepscope.app.tui.widgets.prose import action_of, lay_out
+from stepscope.app.tui.widgets.in_prose.target_action import action_of
+from stepscope.app.tui.widgets.prose import lay_out
 from stepscope.app.web.components import components
 from stepscope.app.web.shades import shade
 

@@ -146,6 +146,18 @@ def test_a_mark_is_begun_and_ended_and_escape_undoes_one_thing_at_a_time() -> No
     assert left == [(False, True), (False, False)]
 
 
+def test_what_is_in_view_is_marked_whatever_was_begun_or_marked_before() -> None:
+    view = looking()
+    view.zoom(4, 3 * STEP_NS)
+    view.mark_here()
+    view.mark_view()
+    assert view.mark == (view.viewport.t0, view.viewport.t1) != view.timeline.bounds
+    assert view.mark_from is None
+    view.whole()
+    view.mark_view()
+    assert view.mark == view.timeline.bounds
+
+
 def test_a_mark_may_be_made_backwards() -> None:
     view = looking()
     view.set_mark(900, 100)

@@ -81,3 +81,14 @@ async def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_findi
             assert each.format(trace=path).lower() in told
         await press(pilot, "ctrl+g")
         assert stories.DIVERGED_PLACE in step_bar(pilot)
+
+
+async def test_what_the_gpu_did_in_a_step_is_told_with_its_kernels(tmp_path: Path) -> None:
+    profile = Trace.open(stories.gpu_profile(tmp_path))
+    async with opened(profile, check(profile), WIDE) as pilot:
+        await press(pilot, "right_square_bracket", "right_square_bracket", "4")
+
+        assert "step 2" in step_bar(pilot)
+        told = shown(pilot, "right").lower()
+        assert [each for each in stories.ON_GPU if each.lower() not in told] == []
+        assert stories.NOT_IN_IT not in told

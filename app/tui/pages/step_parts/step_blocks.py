@@ -62,6 +62,7 @@ def right_blocks(view: StepView, width: int) -> list[Shown]:
         *_slots(state, view.request),
         *_kv_blocks(view, width),
         *_cores(view, width),
+        *view.detail.gpu_tables(),
         *_changes(view),
     ]
 

@@ -119,7 +119,7 @@ def test_what_is_shown_of_gpus_and_cores_is_what_was_computed(name: str) -> None
             assert by_use[what] == (duration(ns), f"{ns / row['window_ns']:.1%}")
         assert ("collectives" in facts) == (row["in_collectives_ns"] > 0)
     if len(use):
-        sums = kernel_sums(trace)
+        sums = kernel_sums(on_gpu(trace))
         most = shown(sums.row(0, named=True)["name"])
         legend = {each.name: each.share for each in top_names(_executed(trace))}
         assert "top kernels and copies" in [table.title for table in tables(told)]

@@ -20,6 +20,19 @@ async def test_without_a_mark_the_page_says_how_to_make_one() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "7")
         assert "shift and drag" in app_of(pilot).query_one("#area-words", Prose).text
+        assert text_of(app_of(pilot).query_one(AreaPage).table).split() == []
+
+
+async def test_v_sums_what_is_in_view_on_the_timeline_as_on_the_page() -> None:
+    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
+        await press(pilot, "2", "w", "w", "7", "v")
+        view = state_of(pilot)
+        said = app_of(pilot).query_one("#area-words", Prose).text
+        assert view.mark == (view.viewport.t0, view.viewport.t1)
+        assert "of the lanes' time" in said
+        await press(pilot, "2", "0", "v", "7")
+        assert state_of(pilot).mark == view.timeline.bounds
+        assert app_of(pilot).query_one("#area-words", Prose).text != said
 
 
 async def test_a_mark_is_summed_by_name_state_and_lane() -> None:

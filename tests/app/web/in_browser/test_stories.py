@@ -135,3 +135,16 @@ def test_a_run_goes_on_without_the_page_and_is_cancelled_from_another(
     page.locator("#what-run").click()
     opened.settle()
     expect(page.locator("#what-told")).to_contain_text("defer-only.trace")
+
+
+def test_what_the_gpu_did_in_a_step_is_told_with_its_kernels(visit: Open, tmp_path: Path) -> None:
+    opened = visit(Trace.open(stories.gpu_profile(tmp_path)))
+    page = opened.go("?tab=step")
+
+    press(opened, "g ] ]")
+
+    pane = page.locator("#pane")
+    expect(pane).to_contain_text("step 2")
+    told = " ".join(pane.inner_text().split()).lower()
+    assert [each for each in stories.ON_GPU if each.lower() not in told] == []
+    assert stories.NOT_IN_IT not in told

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stepscope.app.web.panes.request import NONE, request_pane
+from stepscope.app.present.inspected.request_page import NO_REQUESTS
+from stepscope.app.web.panes.request import request_pane
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.panes.table import table_pane
 from stepscope.app.web.view import View
@@ -37,7 +38,7 @@ def test_without_any_there_are_links_to_all() -> None:
 def test_a_trace_without_requests_says_so() -> None:
     steps = [{"step": 1, "ts_ns": 0, "dur_ns": 5, "kind": "decode"}]
 
-    assert NONE in str(request_pane(loaded_of(trace_of(steps=steps)), View()))
+    assert NO_REQUESTS in str(request_pane(loaded_of(trace_of(steps=steps)), View()))
 
 
 def test_one_that_is_not_there_is_said_not_to_be() -> None:
