@@ -43,6 +43,8 @@ KEYS = (
         ("export", "E", "E", "write all rows as CSV into this folder", "CSV"),
     ),
 )
+MOST_BESIDE = 40
+"""Cells of the first column, where nothing in it is longer: the next is not far from it."""
 Query = tuple[Timeline, tuple[int, int], tuple[int, ...], str]
 
 
@@ -57,7 +59,7 @@ class AreaRows:
             for at, name in enumerate(numbers, 1)
         ]
         self.columns: tuple[Column, ...] = (
-            Column(first),
+            Column(first, most=max([MOST_BESIDE, *(width_of(row[0]) for row in table.rows)])),
             *(
                 Column(name, min(width, 18), to_right=True, from_width=44 + 12 * at)
                 for at, (name, width) in enumerate(zip(numbers, widths, strict=True))

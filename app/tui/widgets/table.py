@@ -24,6 +24,7 @@ class Column:
 
     A column is left out where the table is narrower than `from_width`. It takes up to `grows_to`
     cells where that leaves `ENOUGH` to the one that takes what is left; cut, it shows its end too.
+    What is left is taken up to `most` cells, if that is given: what stands beside it is then near.
     """
 
     title: str
@@ -31,6 +32,7 @@ class Column:
     to_right: bool = False
     from_width: int = 0
     grows_to: int = 0
+    most: int = 0
 
 
 ENOUGH = 60
@@ -183,7 +185,8 @@ def _places(columns: Sequence[Column], room: int) -> list[tuple[Column, int, int
         widths[column], left = column.width + more, left - more
     x, placed = 1, []
     for column in columns:
-        width = (widths[column] or left) if column in widths else 0
+        rest = min(left, column.most or left)
+        width = (widths[column] or rest) if column in widths else 0
         placed.append((column, x, width))
         x += width + 2 if width else 0
     return placed

@@ -53,6 +53,25 @@ async def test_only_the_rows_on_the_screen_are_asked_for() -> None:
         assert lines[-1].split()[:3] == ["9,999,999", "row", "9999999"]
 
 
+@pytest.mark.parametrize(("room", "number_at"), [(30, 25), (200, 43)])
+async def test_a_number_stands_near_its_name_however_wide_the_table_is(
+    room: int, number_at: int
+) -> None:
+    class Named(Numbers):
+        columns: tuple[Column, ...] = (Column("name", most=40), Column("n", 3, to_right=True))
+
+        def cells(self, index: int) -> Sequence[Cell]:
+            return ((f"kernel {index}", None), ("123", None))
+
+    async with TableApp().run_test(size=(room, 6)) as pilot:
+        table = pilot.app.query_one(Table)
+        table.show(Named())
+        await settle(pilot)
+        line = text_of(table).splitlines()[1]
+        assert line.startswith(" kernel 0 ")
+        assert line.index("123") == number_at
+
+
 async def test_columns_give_way_where_it_is_narrow_and_texts_are_cut() -> None:
     async with TableApp().run_test(size=(80, 6)) as pilot:
         table = pilot.app.query_one(Table)
