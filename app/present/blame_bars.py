@@ -86,6 +86,14 @@ def by_group(row: Mapping[str, Any]) -> dict[str, int]:
     return {group: ns for group, ns in spent.items() if ns}
 
 
+def of_which(blamed: Blame, number: int) -> str:
+    """Of what `number` bars are, where those are drawn that took longest."""
+    every = f"{number:,} of {len(blamed.requests):,}"
+    if blamed.names_requests:
+        return f"{every} requests, the slowest"
+    return "the whole run" if len(blamed.requests) == 1 else f"{every} ranks, each whole"
+
+
 class Bars:
     """The bars of a `Blame`: what each request was in, when it was."""
 
@@ -119,10 +127,12 @@ class Bars:
         ]
 
     def cells(self, row: Mapping[str, Any], first_ns: int, last_ns: int, width: int) -> list[Piece]:
-        """The bar on `width` cells from `first_ns` to `last_ns`: each shows what took most of it.
+        """The bar on `width` cells from `first_ns` to `last_ns`: each shows something of its time.
 
-        A cell belongs to the bar if half of it does; a request that was there for any time has at
-        least one, which its largest group of causes gets.
+        Where several groups of causes share a cell, the one has it that the cells before owe most:
+        over a few cells each has its share, and what never takes most of a cell is seen too. A cell
+        belongs to the bar if half of it does; a request that was there for any time has at least
+        one, which its largest group of causes gets.
         """
         groups, ends = self._of(row)
         if not len(ends) or not ends[-1]:
@@ -130,8 +140,10 @@ class Bars:
         span, began = max(last_ns - first_ns, 1), row["arrive_ns"] - first_ns
         edges = np.array([span * cell // width - began for cell in range(width + 1)])
         took = np.array([_took(groups == group, ends, edges) for group in range(len(GROUPS))])
-        shown = np.where(2 * took.sum(axis=0) >= np.diff(edges), took.argmax(axis=0), -1)
-        shown[np.diff(edges) == 0] = -1
+        is_own = (2 * took.sum(axis=0) >= np.diff(edges)) & (np.diff(edges) > 0)
+        shown = np.where(is_own, took.argmax(axis=0), -1)
+        mixed = np.flatnonzero(is_own & ((took > 0).sum(axis=0) > 1))
+        shown[mixed] = _shared(took[:, mixed].T.tolist())
         if (shown < 0).all():
             largest = max(by_group(row).items(), key=lambda each: each[1])[0]
             return [Piece(largest, min(began * width // span, width - 1), 1)]
@@ -146,6 +158,20 @@ class Bars:
         """The group and the end of each part of a request, in nanoseconds from its arrival."""
         own = self._places.get((row["rank"], row["request"]), slice(0, 0))
         return self._groups[own], self._ends[own]
+
+
+def _shared(cells: list[list[int]]) -> list[int]:
+    """Who of those in each cell has it: whom those before owe most, by how long each was in it."""
+    owed = [0] * len(GROUPS)
+    shown = []
+    for took in cells:
+        own = [group for group, ns in enumerate(took) if ns]
+        for group in own:
+            owed[group] += took[group]
+        first = max(own, key=owed.__getitem__)
+        owed[first] -= sum(took)
+        shown.append(first)
+    return shown
 
 
 def _took(is_own: npt.NDArray[np.bool_], ends: Ints, edges: Ints) -> Ints:

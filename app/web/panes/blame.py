@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 from plotly import graph_objects as go
 
 from stepscope.app.palette import BACKGROUND
-from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
+from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group, of_which
 from stepscope.app.present.blame_tables import WIDEST_NAME, row_name, swatch_of, totals_table
 from stepscope.app.printable import plain
 from stepscope.app.units import UNITS, duration
@@ -42,12 +42,10 @@ PATTERNS = {
 def blame_pane(loaded: LoadedTrace, view: View) -> Component:
     """Totals by cause, a bar for each of the slowest requests, and what the trace left unsaid."""
     blamed = loaded.blamed
-    notes = [html.P(plain(note), className="controls muted") for note in blamed.notes]
+    notes = html.Ul([html.Li(plain(note)) for note in blamed.notes], className="notes muted")
     if blamed.requests.is_empty():
         return html.Div(notes)
     rows = blamed.requests.top_k(MOST_BARS, by="latency_ns").to_dicts()
-    what = "requests, the slowest" if blamed.names_requests else "ranks, the whole run of each"
-    of = f"{len(rows):,} of {len(blamed.requests):,} {what}"
     chart = dcc.Graph(
         id="waterfall",
         figure=waterfall(loaded.bars, rows),
@@ -55,10 +53,11 @@ def blame_pane(loaded: LoadedTrace, view: View) -> Component:
         style={"height": f"{BAR_PX * len(rows) + FRAME_PX}px"},
     )
     named = _requests(rows, view) if blamed.names_requests else []
-    bars = html.Div([_legend(rows, of), chart, *named], style={"flex": "1", "minWidth": "0"})
-    return html.Div(
-        [*notes, html.Div([bars, *components([totals_table(blamed)])], style=SIDE_BY_SIDE)]
-    )
+    bars = html.Div([_legend(rows, of_which(blamed, len(rows))), chart, *named], className="bars")
+    # Of one row, every percentile would be its total.
+    totals = components([totals_table(blamed, is_brief=len(blamed.requests) == 1)])
+    told = html.Div([bars, html.Div(totals, className="totals")], className="blame")
+    return html.Div([told, notes])
 
 
 def _requests(rows: list[dict[str, Any]], view: View) -> list[Component]:
@@ -81,7 +80,7 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
     scale, unit = next((each for each in UNITS if last - first >= each[0]), UNITS[-1])
     names = [_name(row) for row in rows]
     margin = {**MARGIN, "l": LETTER_PX * max(map(width_of, names)) + MARGIN["r"]}
-    figure = go.Figure(layout=figures.layout(barmode="overlay", margin=margin))
+    figure = go.Figure(layout=figures.layout(barmode="overlay", bargap=0, margin=margin))
     drawn = [(at, each) for at, row in enumerate(rows) for each in _placed(bars, row, first, last)]
     spent = [by_group(row) for row in rows]
     for group, look in LOOKS.items():
@@ -98,6 +97,7 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
             width=THICK,  # else a group that is in every third row is drawn as high as three
             marker={
                 "color": look.colour,
+                "line": ROUNDED,
                 "pattern": {"shape": shape, "size": size, **STROKES},
             },
             customdata=[duration(spent[at][group]) for at, _ in own],
@@ -122,7 +122,12 @@ def _placed(bars: Bars, row: dict[str, Any], first: int, last: int) -> Iterator[
         yield Piece(each.group, start, end - start)
 
 
-SIDE_BY_SIDE = {"display": "flex", "alignItems": "flex-start", "gap": "14px"}
+ROUNDED = {"width": 0.02, "color": "rgba(0,0,0,0)"}
+"""Has the ends of bars rounded to pixels, so that all pixels of a row are shared out.
+
+Plotly draws a bar without a line, of less than two pixels, on every pixel that it touches, over
+what is beside it: of a batch that idles for a moment after each step nothing but idle was seen.
+"""
 STROKES = {"fillmode": "overlay", "fgcolor": BACKGROUND}
 THICK = 0.85
 """Height of a bar, as a share of its row."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.palette import FLAG_GLYPH, NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.about import identity, told_of_it
-from stepscope.app.present.blame_bars import LOOKS, by_group
+from stepscope.app.present.blame_bars import LOOKS, by_group, of_which
 from stepscope.app.present.blame_tables import swatch_of, totals_table
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Tone
 from stepscope.app.present.details import finding_blocks
@@ -167,13 +167,13 @@ def blame(loaded: LoadedTrace) -> str:
     if blamed.requests.is_empty():
         return "".join(notes) or tag("p", "This trace names no requests and no steps.", "muted")
     rows = blamed.requests.top_k(MOST_BARS, by="latency_ns").to_dicts()
-    what = "requests, the slowest" if blamed.names_requests else "ranks, the whole run of each"
     groups = {group for row in rows for group in by_group(row)}
     chips = "".join(
         tag("span", f"{swatch(swatch_of(group))} {group}", "chip")
         for group in LOOKS
         if group in groups
     )
-    title = tag("h4", f"{len(rows):,} of {len(blamed.requests):,} {what}")
+    title = tag("h4", of_which(blamed, len(rows)))
     bars = title + tag("div", chips, "chips") + painted(drawings.waterfall(loaded.bars, rows))
-    return "".join(notes) + markup([totals_table(blamed)]) + bars
+    totals = totals_table(blamed, is_brief=len(blamed.requests) == 1)
+    return "".join(notes) + markup([totals]) + bars

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 import polars as pl
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stepscope.analyzers.latency.blame import Blame
 from stepscope.analyzers.latency.causes import BY_NAME, CAUSES, GROUPS, Cause
-from stepscope.app.present.blame_bars import LOOKS, Bars, Piece
+from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.present.blame_text import waterfall_lines
 
 parts = st.lists(st.tuples(st.sampled_from(CAUSES), st.integers(1, 10**12)), max_size=12)
@@ -75,7 +77,46 @@ def test_cells_do_not_overlap_and_stay_on_the_scale(
         assert at <= width
 
 
-def test_a_cell_shows_what_took_most_of_it_and_not_what_is_stacked_first() -> None:
+@given(requests, st.integers(8, 140))
+def test_a_cell_shows_what_was_in_it_and_all_of_them_what_each_cause_took(
+    given: list[tuple[int, list[tuple[Cause, int]]]], width: int
+) -> None:
+    told = blamed(given)
+    bars, rows = Bars(told), told.requests.to_dicts()
+    first = min(row["arrive_ns"] for row in rows)
+    last = max(row["ended_ns"] for row in rows)
+    assume(last - first >= 100 * width)  # else a nanosecond is more than a cell
+    for row in rows:
+        began, pieces, num_cells = row["arrive_ns"] - first, bars.pieces(row), Counter[str]()
+        for drawn in bars.cells(row, first, last, width):
+            num_cells[drawn.group] += drawn.length
+            for cell in range(drawn.start, drawn.start + drawn.length):
+                since, until = (edge * (last - first) // width - began for edge in (cell, cell + 1))
+                assert (
+                    any(
+                        each.group == drawn.group
+                        and each.start < until
+                        and since < each.start + each.length
+                        for each in pieces
+                    )
+                    or sum(num_cells.values()) == 1
+                )  # a request shorter than half a cell
+        spent = by_group(row)
+        for group, ns in spent.items():
+            assert abs(num_cells[group] - ns * width / (last - first)) <= len(spent) + 1
+
+
+def test_what_is_a_quarter_of_every_cell_has_every_fourth() -> None:
+    waits, decodes = BY_NAME["no-seat"], BY_NAME["decode"]
+    told = blamed([(0, [(decodes, 3), (waits, 1)] * 40)])
+
+    drawn = Bars(told).cells(told.requests.row(0, named=True), 0, 160, 40)
+
+    assert sum(each.length for each in drawn if each.group == "queue") == 10
+    assert max(each.length for each in drawn) <= 4
+
+
+def test_a_cell_shows_what_is_in_it_and_not_what_is_stacked_first() -> None:
     waits, decodes = BY_NAME["no-seat"], BY_NAME["decode"]
     told = blamed([(0, [(decodes, 40), (waits, 20), (decodes, 40)])])
 

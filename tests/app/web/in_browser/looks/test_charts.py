@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.app.web.in_browser.hands import SMALL, Open
+from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
@@ -30,3 +31,36 @@ def test_the_page_is_busy_until_its_charts_are_drawn(visit: Open, chromium: Brow
     expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
     assert page.locator("#pane .dash-graph:not(:has(.main-svg))").count() == 0
     page.close()
+
+
+PAINTED = """() => [...document.querySelectorAll("#waterfall .barlayer .trace")].map((trace) =>
+  [...trace.querySelectorAll("path")].map((path) => {
+    const box = path.getBBox();
+    return [box.x, box.x + box.width];
+  }))"""
+"""From where to where each bar of each cause reaches, in pixels."""
+
+
+@pytest.mark.parametrize("width", [700, 1280, 2560])
+def test_pixels_of_a_bar_are_shared_out_as_its_time_is_however_narrow_it_is(
+    visit: Open, width: int
+) -> None:
+    """Steps of 2 ms and 1 ms of nothing between them are each less than a pixel."""
+    steps = [
+        {"step": at, "ts_ns": at * 3_000_000, "dur_ns": 2_000_000, "kind": "decode"}
+        for at in range(400)
+    ]
+    opened = visit(trace_of(steps=steps))
+    opened.page.set_viewport_size({"width": width, "height": 800})
+    page = opened.go("?tab=blame")
+
+    per_cause: list[list[tuple[float, float]]] = page.evaluate(PAINTED)
+
+    pixels = [
+        {pixel for start, end in ends for pixel in range(round(start), round(end))}
+        for ends in per_cause
+    ]
+    taken = sum(map(len, pixels))
+    assert len(pixels) == 2
+    assert taken == len(set().union(*pixels)), "a pixel is painted twice"
+    assert sorted(len(each) / taken for each in pixels) == pytest.approx([1 / 3, 2 / 3], abs=0.04)
