@@ -37,6 +37,11 @@ def count(number: int | float) -> str:
     return f"{number:,.3g}"
 
 
+def amount(value: float, unit: str) -> str:
+    """What a counter says, in its unit."""
+    return duration(round(value)) if unit == "ns" else f"{value:,.6g} {unit}".strip()
+
+
 def quantity(name: str, value: int | float | str) -> tuple[str, str]:
     """A name with its unit in it, and its value, as a label and a text: `held_ns` is a duration."""
     unit = next((each for each in ("_ns", "_share") if name.endswith(each)), "")

@@ -195,7 +195,7 @@ class Session:
         if self.moments.steps:
             return self.moments.at_step(0)
         times = self.moments.event_ns
-        return self.moments.position(int(times[0]) if len(times) else 0)
+        return self.moments.position(int(times[0]) if len(times) else self.bounds_ns[0])
 
     @property
     def _seq(self) -> int:

@@ -31,6 +31,7 @@ from stepscope.app.timeline.profile.colouring import Colours, recoloured
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.app.timeline.span_index import Sum, shown_edges
+from stepscope.app.units import amount
 from stepscope.ingest.trace import Trace
 
 if TYPE_CHECKING:
@@ -336,6 +337,6 @@ class Timeline:
             return None
         is_last = place + 1 == len(counter.ts_ns)
         end_ns = self.bounds[1] if is_last else int(counter.ts_ns[place + 1])
-        label = f"{counter.values[place]:,.6g} {counter.unit}".strip()
+        label = amount(float(counter.values[place]), counter.unit)
         ref = (counter.table, int(counter.rows[place]))
         return SpanView(lane, int(counter.ts_ns[place]), end_ns, palette.COUNTER, label, ref)

@@ -48,6 +48,7 @@ FEW_STEPS = 12
 """Fewer steps than this have a tick each."""
 LEAST_ROOM = 4
 """An axis has room for so many steps, so that one alone is not as wide as the chart."""
+MIDDLE = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
 POINTS = 1200
 """Steps or means of steps that a chart over a whole trace shows at most."""
 FONT = 'system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif'
@@ -122,7 +123,10 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     figure.update_xaxes(tickvals=shown, ticktext=labels, fixedrange=True)
     if 0 < len(step) < LEAST_ROOM:
         figure.update_xaxes(range=[-0.5, LEAST_ROOM - 0.5])
-    _name_axis(figure)
+    of_all = f" of {len(of):,}" if len(step) < len(of) else ""
+    _name_axis(figure, text=f"{_ends(step)}{of_all}")
+    if len(step) and not any(np.nan_to_num(each[near]).any() for each in _layers(of)):
+        figure.add_annotation(text="no tokens in these steps", showarrow=False, **MIDDLE)
     figure.update_yaxes(rangemode="tozero", nticks=4, fixedrange=True)
     _keep_low(figure, [each[near] for each in _layers(of)], of.budget[near])
     return figure
@@ -184,7 +188,8 @@ def overview(of: Composition, index: int | None) -> go.Figure:
             trace = _area if title == "tokens a step" else _line
             line = trace(step, places, _means(values, edges), name)
             figure.add_trace(_around(line) if is_each else line, row, 1)
-        figure.add_annotation(_title(f"{title} · {_ends(of.step)}", row))
+        how = "" if title != "requests" else " running, and waiting (dashed)"
+        figure.add_annotation(_title(f"{title}{how} · {_ends(of.step)}", row))
     margin = {"l": 52, "r": 14, "t": 18, "b": 34}
     figure.update_layout(layout(margin=margin, hovermode="x", hoverdistance=ANY_DISTANCE))
     figure.update_xaxes(fixedrange=True, **_few(of.step))
@@ -230,10 +235,10 @@ def _ends(step: Steps) -> str:
     return f"steps {step[0]:,} to {step[-1]:,}" if len(step) else "no steps"
 
 
-def _name_axis(figure: go.Figure, row: int | None = None) -> None:
+def _name_axis(figure: go.Figure, row: int | None = None, text: str = "step") -> None:
     """Say below a chart that steps lie along its axis."""
     rows = {} if row is None else {"row": row, "col": 1}
-    named = {"text": "step", "standoff": 2, "font": {"color": MUTED, "size": 10}}
+    named = {"text": text, "standoff": 2, "font": {"color": MUTED, "size": 10}}
     figure.update_xaxes(title=named, **rows)
 
 

@@ -137,8 +137,8 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
     shown = timeline.listed(lanes, first, last, LISTED)
     for lane, spans in zip(lanes, shown, strict=True):
         if series := timeline.series(lane, first, last, width):
-            line = {"low": series.low, "high": series.high, "unit": series.unit}
-            counters.append({"lane": lane, "values": packed(series.values, "<f8"), **line})
+            line = {"lane": lane, "values": packed(series.values, "<f8")}
+            counters.append({**line, **series.scale})
             continue
         if spans is None:
             dense.append(lane)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.units import count, duration, moment, quantity, tick_step, ticks
+from stepscope.app.units import amount, count, duration, moment, quantity, tick_step, ticks
 
 
 def test_a_duration_has_its_natural_unit() -> None:
@@ -39,3 +39,9 @@ def test_there_are_never_more_ticks_than_asked_for(span_ns: int, most: int) -> N
 
 def test_ticks_are_round_and_name_their_unit_once() -> None:
     assert list(ticks(3_100, 5_200, 4)) == [(4_000, "4 µs"), (5_000, "5")]
+
+
+def test_what_a_counter_says_of_a_time_is_a_duration() -> None:
+    assert amount(6_000_000, "ns") == "6.00 ms"
+    assert amount(2663.43, "token/s") == "2,663.43 token/s"
+    assert amount(2, "") == "2"

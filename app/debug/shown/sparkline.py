@@ -34,7 +34,10 @@ class Timeline:
 
 
 def sparkline(line: Timeline, width: int) -> str:
-    """Draw a line of `width` glyphs, from the least value to the most; a blank before the first."""
+    """Draw a line of `width` glyphs, from the least value to the most; a blank before the first.
+
+    What never changes is as high as it can be, unless it is 0 or less.
+    """
     first_ns, last_ns = line.bounds_ns
     edges = np.linspace(first_ns, last_ns, width + 1)
     places = np.searchsorted(line.ts_ns, edges, "right").tolist()
@@ -51,5 +54,5 @@ def blocks(values: Iterable[float | None], bounds: tuple[float, float]) -> str:
 
 
 def _glyph(value: float, low: float, high: float) -> str:
-    share = (value - low) / (high - low) if high > low else 0.0
+    share = (value - low) / (high - low) if high > low else float(high > 0)
     return LEVELS[min(int(share * len(LEVELS)), len(LEVELS) - 1)]

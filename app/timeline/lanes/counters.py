@@ -38,6 +38,11 @@ class Series:
     high: float
     unit: str = ""
 
+    @property
+    def scale(self) -> dict[str, float | str]:
+        """From where to where values are drawn, from the lowest or 0 on, and in which unit."""
+        return {"low": min(self.low, 0.0), "high": self.high, "unit": self.unit}
+
     def heights(self) -> npt.NDArray[np.uint8]:
         """Each value from 0 to 255, on a scale from the lowest or 0 to the highest."""
         low = min(self.low, 0.0)

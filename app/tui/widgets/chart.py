@@ -21,6 +21,11 @@ AXIS_WIDTH = 8
 WIDEST_BAR = 12
 # A ceiling this many times above the highest bar is told, not drawn.
 FAR = 2.5
+TOP = "▔"
+"""The ceiling, at the upper edge of its cell."""
+INKED = {"░": 0.25, "▒": 0.5, "▌": 0.5, "▓": 0.75}
+"""How much of a cell a glyph covers; what is between has so much of its colour:"""
+BETWEEN = 0.35
 Numbers = NDArray[np.float64]
 
 
@@ -34,17 +39,22 @@ class Layer:
     glyph: str = "█"
 
 
-def per_column(values: Numbers, width: int) -> Numbers:
-    """`values` on `width` columns: the mean of each column's steps; a step may span columns."""
-    num_columns = min(width, len(values))
+def per_column(layers: Numbers, width: int) -> Numbers:
+    """Layers of steps on `width` columns: of each column's steps the highest, all its layers.
+
+    Steps that are too many for a mean to tell that one of them was full are shown by that one. A
+    step may span columns; what is not known has no height.
+    """
+    num_steps = layers.shape[1]
+    num_columns = min(width, num_steps)
     if not num_columns:
-        return np.empty(0)
-    edges = np.linspace(0, len(values), num_columns + 1).astype(int)
-    known = np.isfinite(values)
-    sums = np.add.reduceat(np.where(known, values, 0.0), edges[:-1])
-    counts = np.add.reduceat(known.astype(int), edges[:-1])
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return np.repeat(means, np.diff(np.linspace(0, width, num_columns + 1).astype(int)))
+        return np.empty((len(layers), 0))
+    known = np.nan_to_num(layers)
+    edges = np.linspace(0, num_steps, num_columns + 1).astype(int)
+    column = np.repeat(np.arange(num_columns), np.diff(edges))
+    highest = np.lexsort((-known.sum(axis=0), column))[edges[:-1]]
+    places = np.linspace(0, width, num_columns + 1).astype(int)
+    return np.repeat(known[:, highest], np.diff(places), axis=1)
 
 
 class Chart(Widget):
@@ -117,8 +127,9 @@ class Chart(Widget):
                 x = line.put(x, name, ink(MUTED, BACKGROUND)) + 2
         if self.ceiling is not None and x + 12 <= line.width:
             above = ", above" if self._shown_ceiling is None else ""
-            x = line.put(x, f"┈ of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
-        along = f"{count(self.num_steps)} steps →"
+            x = line.put(x, f"{TOP} of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
+        each = ", of each cell the fullest" if self.num_steps > self._room else ""
+        along = f"{count(self.num_steps)} steps{each} →"
         if self._tells_any and x + len(along) + 3 <= line.width:
             line.put_right(along, ink(MUTED, BACKGROUND), line.width - 1)
 
@@ -137,7 +148,7 @@ class Chart(Widget):
             self._paint_cell(line, x + AXIS_WIDTH, level, tops[x])
         if self.cursor is not None:
             at = AXIS_WIDTH + (2 * self.cursor + 1) * room // (2 * self.num_steps)
-            if line.glyph(at) in (" ", "┈"):
+            if line.glyph(at) in (" ", TOP):
                 line.put(at, "┊", ink(ACCENT, BACKGROUND))
 
     @property
@@ -148,9 +159,7 @@ class Chart(Widget):
     def _heights(self, room: int, height: int) -> tuple[float, list[list[float]]]:
         """The value at the top, and per cell how high each layer reaches, in eighths of a line."""
         if self._drawn is None or self._drawn[0] != (room, height):
-            columns = np.nan_to_num(
-                np.array([per_column(each.values, room) for each in self.stack])
-            )
+            columns = per_column(np.array([each.values for each in self.stack]), room)
             highest = float(columns.sum(axis=0).max(initial=0.0))
             top = max(highest, self._shown_ceiling or 0.0) or 1.0
             tops = np.cumsum(columns, axis=0) / top * height * 8
@@ -166,7 +175,7 @@ class Chart(Widget):
 
     def _paint_axis(self, line: Line, level: int, height: int, top: float) -> None:
         if level == height - 1 and self._shown_ceiling is not None:
-            line.fill(AXIS_WIDTH, line.width, "┈", ink(BORDER, BACKGROUND))
+            line.fill(AXIS_WIDTH, line.width, TOP, ink(BORDER, BACKGROUND))
         if level in (0, height - 1):
             value = top if level else 0.0
             line.put_right(count(round(value)), ink(MUTED, BACKGROUND), AXIS_WIDTH - 1)
@@ -179,9 +188,13 @@ class Chart(Widget):
             return
         layer, filled = self.stack[bottom], min(ceil(tops[bottom] - floor), 8)
         if filled == 8:
-            solid = layer.glyph == "█"
-            ground = layer.colour if solid else blend(layer.colour, BACKGROUND, 0.35)
-            line.put(x, layer.glyph, ink(layer.colour, ground))
+            line.put(x, layer.glyph, ink(layer.colour, blend(layer.colour, BACKGROUND, BETWEEN)))
             return
-        above = self.stack[bottom + 1].colour if tops[-1] >= floor + 8 else BACKGROUND
-        line.put(x, EIGHTHS[filled], ink(layer.colour, above))
+        above = _all_over(self.stack[bottom + 1]) if tops[-1] >= floor + 8 else BACKGROUND
+        line.put(x, EIGHTHS[filled], ink(_all_over(layer), above))
+
+
+def _all_over(layer: Layer) -> str:
+    """The colour that a cell of the layer has on the whole, for a part of one, without a glyph."""
+    inked = INKED.get(layer.glyph, 1.0)
+    return blend(layer.colour, BACKGROUND, inked + (1 - inked) * BETWEEN)

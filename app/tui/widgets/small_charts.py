@@ -35,6 +35,10 @@ def chart_lines(chart: Chart, width: int, start_ns: int) -> Iterator[Painted]:
 def _histogram(chart: Histogram, width: int) -> Iterator[Painted]:
     """How many values lie where: bars, those beyond the limit behind a line and in its colour."""
     edges, counts = chart.of.edges, chart.of.counts
+    if edges[-1] - 1 <= edges[0]:
+        said = f"{chart.title} of {count(chart.of.num)}, each {duration(int(edges[0]))}"
+        yield _line(said, TEXT, width)
+        return
     most = int(counts.max())
     limit = "" if chart.limit_ns is None else f", {LIMIT} limit {duration(chart.limit_ns)}"
     head = f"{chart.title} of {count(chart.of.num)}, up to {count(most)} in a bar{limit}"

@@ -1,4 +1,5 @@
 /* Paints spans: boxes where they are wide enough, shared pixels where they are not. */
+import { amount } from "./scale.js";
 import { CUES, FAINT } from "./shared.js";
 /** @import { Counter, Pen, Picture, Spans, State } from "./types.js" */
 
@@ -267,5 +268,5 @@ export function counter(ctx, line, picture, view, y, height) {
   ctx.fill();
   ctx.globalAlpha = 1;
   ctx.fillStyle = view.muted;
-  ctx.fillText(`${line.high.toLocaleString("en")} ${line.unit}`.trim(), 4, y + 9);
+  ctx.fillText(amount(line.high, line.unit), 4, y + 9);
 }

@@ -46,6 +46,13 @@ export function duration(ns) {
 }
 
 /**
+ * What a counter says, in its unit.
+ * @param {number} value
+ * @param {string} unit
+ */
+export const amount = (value, unit) => (unit === "ns" ? duration(value) : `${value.toLocaleString("en")} ${unit}`.trim());
+
+/**
  * A moment, fine enough to tell the pixels of a view of `span` ns apart.
  * @param {number} ns
  * @param {number} span

@@ -1,7 +1,7 @@
 /* The note beside the mouse: what it is over. */
 import { byId, canvas, element } from "./dom.js";
 import { told } from "./flags.js";
-import { duration, moment } from "./scale.js";
+import { amount, duration, moment } from "./scale.js";
 /** @import { FlagAt, Hover, Lane, Model, Shown } from "./types.js" */
 
 /**
@@ -14,7 +14,7 @@ import { duration, moment } from "./scale.js";
 function lines(shown, lane, model, otherwise) {
   const name = [lane.name, lane.part].filter(Boolean).join(" ");
   if (!shown) return null;
-  if ("value" in shown) return [name, `${shown.value.toLocaleString("en")} ${shown.unit}`];
+  if ("value" in shown) return [name, amount(shown.value, shown.unit)];
   const { called, called_otherwise } = model.states[shown.state];
   const state = otherwise ? called_otherwise : called;
   if ("share" in shown) return [name, `mostly ${state}, ${Math.round(100 * shown.share)}% busy`];

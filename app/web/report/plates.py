@@ -152,8 +152,7 @@ def _counter(
     series = loaded.timeline.series(lane, *window)
     assert series is not None
     values = np.ascontiguousarray(series.values, "<f8")
-    line = {"low": series.low, "high": series.high, "unit": series.unit}
-    return {"lane": number, **line, "values": values}
+    return {"lane": number, **series.scale, "values": values}
 
 
 def packed(head: dict[str, Any]) -> bytes:

@@ -147,8 +147,9 @@ def _details(loaded: LoadedTrace) -> Component:
         style={"height": "126px"},
     )
     of_a = "" if loaded.is_one else " of A"
-    title = html.H3(f"tokens per step / budget{of_a}")
     of = loaded.composition
+    against = " / budget" if np.isfinite(of.budget).any() else ""
+    title = html.H3(f"tokens per step{against}{of_a}")
     known = bool(np.isfinite([*of.prefill_tokens, *of.decode_tokens]).any())
     return html.Aside(
         [

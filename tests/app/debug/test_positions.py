@@ -207,3 +207,9 @@ def test_of_steps_that_say_nothing_the_last_is_not_taken_for_formed_where_the_re
     ]
 
     assert Session(trace_of(batch_rows=rows, closed=closed)).moments.steps == steps
+
+
+def test_where_nothing_changes_one_stands_where_the_trace_begins() -> None:
+    span = {"track": "GPU 0", "name": "gemm", "ts_ns": 5_000, "dur_ns": 10, "form": "slice"}
+
+    assert Session(trace_of(spans=[span])).position == Position(0, None, None, 5_000)

@@ -59,6 +59,15 @@ def test_a_counter_comes_as_a_value_for_each_pixel() -> None:
     assert (heat["low"], heat["high"]) == (0.0, 2.0)
 
 
+def test_a_counter_that_never_changes_is_drawn_from_0_on_as_in_the_terminal() -> None:
+    sample = {"name": "waiting", "value": 2.0, "unit": "requests"}
+    loaded = loaded_of(trace_of(counters=[{**sample, "ts_ns": at} for at in (0, 100)]))
+
+    (line,) = ask(loaded, 0, 100, lanes=[0])["counters"]
+
+    assert (line["low"], line["high"]) == (0.0, 2.0)
+
+
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(-5, 10**9))
 def test_any_window_is_answered(t0: float, t1: float, width: int) -> None:
     sent = ask(small(), t0, t1, width=width, lanes=[0])

@@ -38,22 +38,28 @@ def layer(*values: float, glyph: str = "█") -> Layer:
     return Layer("decode", np.array(values), "#F5B971", glyph)
 
 
-def test_columns_are_means_and_what_is_unknown_stays_unknown() -> None:
-    assert per_column(np.array([1.0, 3.0, 5.0, 7.0]), 2).tolist() == [2.0, 6.0]
-    assert per_column(np.array([1.0, NAN, NAN, NAN]), 2).tolist()[0] == 1.0
-    assert np.isnan(per_column(np.array([1.0, NAN, NAN, NAN]), 2)[1])
-    assert per_column(np.array([1.0, 2.0]), 4).tolist() == [1.0, 1.0, 2.0, 2.0]
+def test_a_column_shows_all_layers_of_its_highest_step() -> None:
+    prefill, decode = [1.0, 0.0, 120.0, 0.0], [3.0, 5.0, 2.0, NAN]
+
+    assert per_column(np.array([decode, prefill]), 2).tolist() == [[5.0, 2.0], [0.0, 120.0]]
+    assert per_column(np.array([[1.0, 2.0]]), 4).tolist() == [[1.0, 1.0, 2.0, 2.0]]
+    assert per_column(np.array([[1.0, NAN, NAN, NAN]]), 2).tolist() == [[1.0, 0.0]]
 
 
 @given(st.lists(st.floats(0, 1e9), max_size=50), st.integers(1, 60))
-def test_there_is_a_column_for_every_cell(values: list[float], width: int) -> None:
-    assert len(per_column(np.array(values), width)) == (width if values else 0)
+def test_the_highest_step_is_seen_however_narrow_the_chart_is(
+    values: list[float], width: int
+) -> None:
+    columns = per_column(np.array([values]), width)
+
+    assert columns.shape == (1, width if values else 0)
+    assert columns.max(initial=0.0) == max(values, default=0.0)
 
 
 async def test_layers_are_stacked_and_each_is_filled_its_own_way() -> None:
     text = await drawn(layer(2, 2, glyph="▌"), layer(0, 2), ceiling=4)
     rows = [line[AXIS_WIDTH:] for line in text.splitlines()[1:]]
-    assert [row[0] for row in rows] == ["┈", " ", "▌", "▌"]
+    assert [row[0] for row in rows] == ["▔", " ", "▌", "▌"]
     assert [row[-1] for row in rows] == ["█", "█", "▌", "▌"]
 
 
@@ -64,7 +70,7 @@ async def test_the_axis_tells_the_ceiling() -> None:
 
 async def test_a_far_ceiling_is_told_and_not_drawn() -> None:
     text = await drawn(layer(10, 20), ceiling=1000)
-    assert "┈" not in "\n".join(text.splitlines()[1:])
+    assert "▔" not in "\n".join(text.splitlines()[1:])
     assert text.splitlines()[1].split()[0] == "20"
 
 
