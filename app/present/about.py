@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
+from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.present.blocks import Block, Heading, Items
 from stepscope.app.units import length
 from stepscope.ingest.display import facts, notes
@@ -24,6 +25,13 @@ def told_of_it(trace: Trace) -> Iterator[Block]:
     if told := notes(trace.manifest):
         yield Heading("notes")
         yield Items(tuple(told))
+
+
+def how_many(findings: Iterable[Finding]) -> str:
+    """How many findings there are, and how often they occurred in all where that is more."""
+    counts = [found.count for found in findings]
+    often = f" ×{sum(counts):,}" if sum(counts) > len(counts) else ""
+    return f"{len(counts):,}{often}"
 
 
 def took(trace: Trace) -> Iterator[tuple[str, str]]:

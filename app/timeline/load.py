@@ -57,7 +57,7 @@ def load_of(
         )
     if devices.num_devices:
         shares = devices.shares(edges).astype(np.float32)[None]
-        return LoadOverTime("GPU busy", (palette.NAMED[1],), shares)
+        return LoadOverTime("GPU busy", (palette.COUNTER,), shares)
     if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
     if tracks := [section for name, section in by_name.items() if name in SAYS]:

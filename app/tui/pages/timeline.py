@@ -12,6 +12,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.app.present.about import how_many
 from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.keymap import TIMELINE
 from stepscope.app.timeline.moves import MOVES
@@ -27,7 +28,6 @@ from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.app.tui.widgets.table import Table
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
-from stepscope.app.units import count
 from stepscope.ingest.trace import Trace
 
 # From this width on the details stand beside the lanes, and are shown unless they are hidden.
@@ -49,12 +49,12 @@ class Below(Vertical):
 class Drawer(Bar):
     """The line over the findings; where details and findings share a place, it says which shows."""
 
-    num_findings: reactive[int | None] = reactive(None)
+    num_findings: reactive[str | None] = reactive(None)
     shows_details: reactive[bool] = reactive(default=False)
 
     def left(self) -> Sequence[Piece]:
         """How many findings there are."""
-        number = "…" if self.num_findings is None else count(self.num_findings)
+        number = "…" if self.num_findings is None else self.num_findings
         style = ink(MUTED if self.shows_details else TEXT, PANEL, bold=True)
         return [Piece(f" findings {number} ", style, "app.page('findings')")]
 
@@ -152,7 +152,8 @@ class TimelinePage(Page):
         self.query_one(Minimap).show(self.state, lanes.gutter_width)
         self.query_one(Details).look_up(self.state.selection, self.state.timeline, self.trace)
         drawer = self.query_one(Drawer)
-        drawer.num_findings = None if self.state.findings is None else len(self.state.findings)
+        found = self.state.findings
+        drawer.num_findings = None if found is None else how_many(found)
         drawer.shows_details = self.has_class("-details")
 
     def legend(self, opened: Opened) -> Sequence[Piece]:

@@ -127,7 +127,7 @@ class Chart(Widget):
                 x = line.put(x, name, ink(MUTED, BACKGROUND)) + 2
         if self.ceiling is not None and x + 12 <= line.width:
             above = ", above" if self._shown_ceiling is None else ""
-            x = line.put(x, f"{TOP} of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
+            x = line.put(x, f"─ of {count(self.ceiling)}{above}", ink(MUTED, BACKGROUND))
         each = ", of each cell the fullest" if self.num_steps > self._room else ""
         along = f"{count(self.num_steps)} steps{each} →"
         if self._tells_any and x + len(along) + 3 <= line.width:

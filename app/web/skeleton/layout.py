@@ -10,6 +10,7 @@ from dash import dcc, html
 from dash.development.base_component import Component
 
 from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.app.present.about import how_many
 from stepscope.app.present.tab import Tab, numbered
 from stepscope.app.web import figures, wire
 from stepscope.app.web.loaded import LoadedTrace
@@ -127,7 +128,7 @@ def num_findings(loaded: LoadedTrace) -> str:
     if loaded.result is None:
         return "…" if loaded.is_being_checked else "not checked"
     is_blind = loaded.result.coverage.is_blind and not loaded.findings
-    return NOT_APPLICABLE if is_blind else f"{len(loaded.findings):,}"
+    return NOT_APPLICABLE if is_blind else how_many(loaded.findings.values())
 
 
 def _leaf(key: str, tab: Tab, number: str) -> Component:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.cli.commands.info import as_text
-from stepscope.app.present.about import told_of_it
+from stepscope.app.present.about import how_many, told_of_it
 from stepscope.app.present.blocks import Heading, Items
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.pages.overview_words import about
@@ -66,3 +68,11 @@ def test_what_an_adapter_did_not_find_is_told_by_info_and_both_fronts() -> None:
         assert said in told
     for odd in ("text", list[str](), None):
         assert "not recorded: the" not in as_text(trace_of(config={"not_found": odd}))
+
+
+def test_findings_are_counted_with_how_often_they_occurred_where_that_is_more() -> None:
+    once = Finding("STV001", "x", Severity.ERROR, "m", "f")
+
+    assert how_many([]) == "0"
+    assert how_many([once, once]) == "2"
+    assert how_many([once, replace(once, count=1_500)]) == "2 ×1,501"

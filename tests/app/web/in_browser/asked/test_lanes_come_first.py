@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from stepscope.analyzers.check.run import CheckResult, check
+from stepscope.app.present.about import how_many
 from stepscope.app.web import source
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
@@ -21,7 +22,8 @@ from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
-NUM_FOUND = len(check(SMALL).findings)
+FOUND = check(SMALL).findings
+NUM_FOUND, HOW_MANY = len(FOUND), how_many(FOUND)
 LAST = 3
 """Which rule is told of before the rules are held up."""
 
@@ -73,7 +75,7 @@ def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_h
     expect(page.locator("#marks a")).to_have_count(0)
 
     rules.let_go.set()
-    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    expect(page.locator("#count-findings")).to_have_text(HOW_MANY)
     expect(page.locator("#pane .finding")).to_have_count(NUM_FOUND)
     expect(page.locator("#marks a")).not_to_have_count(0)
     expect(page.locator("#about")).to_contain_text("COR001")
@@ -85,7 +87,7 @@ def test_what_one_looks_at_stays_when_the_rules_have_run(unchecked: Visit, rules
     before = page.locator("#position").inner_text(), page.url
     rules.let_go.set()
 
-    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    expect(page.locator("#count-findings")).to_have_text(HOW_MANY)
     unchecked.settle()
     assert (page.locator("#position").inner_text(), page.url) == before
 
@@ -96,7 +98,7 @@ def test_a_link_to_a_finding_waits_for_the_rules(unchecked: Visit, rules: HeldUp
     expect(page.locator("#count-findings")).to_have_text(f"{LAST} of 66 rules …")
     rules.let_go.set()
     expect(page.locator("#about")).to_contain_text("COR001")
-    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    expect(page.locator("#count-findings")).to_have_text(HOW_MANY)
     assert "finding=COR001.1" in page.url
 
 
@@ -107,7 +109,7 @@ def test_who_asks_for_the_next_finding_gets_it_when_the_rules_have_run(
     page.keyboard.press("n")
     rules.let_go.set()
     expect(page.locator("#about")).to_contain_text("COR001")
-    expect(page.locator("#count-findings")).to_have_text(str(NUM_FOUND))
+    expect(page.locator("#count-findings")).to_have_text(HOW_MANY)
     press(unchecked, "N")
 
 
