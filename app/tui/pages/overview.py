@@ -14,7 +14,7 @@ from textual.message import Message
 from stepscope.app.live import words
 from stepscope.app.live.words import STEPS_ARE_NOT_WALKED
 from stepscope.app.palette import COUNTER, DECODE, PREFILL, RECOMPUTE, STATES, WAITING
-from stepscope.app.present.blocks import Fact, Heading, Paragraph, Tone
+from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Tone
 from stepscope.app.present.summary.parts import Summary
 from stepscope.app.present.summary.summing import summary
 from stepscope.app.timeline import Composition
@@ -22,7 +22,8 @@ from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.overview_words import verdict
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.chart import Chart, Layer, Numbers
-from stepscope.app.tui.widgets.prose import Prose, Shown
+from stepscope.app.tui.widgets.in_prose.columns import column_width
+from stepscope.app.tui.widgets.prose import Beside, Painted, Prose, Shown
 from stepscope.app.tui.widgets.small_charts import chart_lines
 from stepscope.ingest.errors import StepscopeError
 
@@ -114,13 +115,12 @@ class OverviewPage(Page):
             return [Paragraph("Summing up …", Tone.MUTED)]
         if self._summary.summary is None:
             return [Paragraph(self._summary.failure)]
-        start_ns = self._opened.view.timeline.bounds[0]
-        shown: list[Shown] = []
+        start_ns, room = self._opened.view.timeline.bounds[0], column_width(width)
+        parts: list[tuple[Block | Painted, ...]] = []
         for part in self._summary.summary.parts:
-            shown += part.blocks
-            for chart in part.charts:
-                shown += chart_lines(chart, width, start_ns)
-        return shown
+            charts = (tuple(chart_lines(chart, room, start_ns)) for chart in part.charts)
+            parts += [part.blocks, *charts]
+        return [Beside(tuple(parts))]
 
     @work(thread=True)
     def _sum_up(self, opened: Opened) -> None:

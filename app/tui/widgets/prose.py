@@ -25,6 +25,7 @@ from stepscope.app.present.blocks import (
 )  # fmt: skip
 from stepscope.app.tui.cells import strip_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
+from stepscope.app.tui.widgets.in_prose.columns import beside, column_width
 from stepscope.app.tui.widgets.in_prose.table_pieces import table_pieces
 from stepscope.app.tui.widgets.in_prose.target_action import action_of
 from stepscope.app.tui.widgets.scrolling import Scrolling
@@ -49,7 +50,14 @@ class Flow:
     pieces: tuple[Piece, ...]
 
 
-Shown = Block | Painted | Flow
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Parts one below the other, in columns where there is room for several."""
+
+    parts: tuple[tuple[Block | Painted | Flow, ...], ...]
+
+
+Shown = Block | Painted | Flow | Beside
 """Neutral blocks, and what is painted for a terminal alone."""
 Pieces = list[Piece]
 
@@ -73,6 +81,9 @@ def _lines(block: Shown, width: int, labels: int) -> Iterator[Pieces]:
             yield list(pieces)
         case Flow():
             yield from _flow(block, width)
+        case Beside(parts):
+            room = column_width(width)
+            yield from beside([lay_out(part, room) for part in parts], width)
         case _:
             yield from _block(block, width, labels)
 
