@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -115,8 +115,8 @@ def _facts(
         yield Fact("client's id", (client,))
     yield Fact("came", (moment(row["arrive_ns"] - first_ns, RESOLUTION_NS),))
     yield Fact("ended", (f"{outcome(row)}, {duration(row['latency_ns'])} after it came",))
-    yield Fact("TTFT", (_known(told["ttft_ns"], "no first token was recorded"),))
-    yield Fact("TPOT", (_known(told["tpot_ns"], "not known"),))
+    yield Fact("TTFT", (_ttft(life, told),))
+    yield Fact("TPOT", (_tpot(told),))
     yield Fact("tokens", (_tokens(life, told["num_tokens"]),))
     preempted = sum(m.row["event"] == "preempt" for m in life.moments if m.kind == EVENT)
     if any(m.kind == EVENT for m in life.moments):
@@ -126,8 +126,24 @@ def _facts(
         yield Fact("recomputed", (again,))
 
 
-def _known(ns: float | None, unknown: str) -> str:
-    return unknown if ns is None else duration(round(ns))
+def _ttft(life: Life, told: Mapping[str, Any]) -> str:
+    """Until the client had the first token; and the engine, where that was earlier."""
+    if told["ttft_ns"] is None:
+        return "no first token was recorded"
+    computed = (m.row for m in life.moments if m.kind == EVENT and m.row["event"] == "first-token")
+    after_ns = next((row["ts_ns"] - told["arrive_ns"] for row in computed), None)
+    first = duration(told["ttft_ns"])
+    if after_ns is None or after_ns >= told["ttft_ns"]:
+        return first
+    return f"{first} until it was delivered; the engine had it after {duration(after_ns)}"
+
+
+def _tpot(told: Mapping[str, Any]) -> str:
+    if told["tpot_ns"] is not None:
+        return duration(round(told["tpot_ns"]))
+    if told["ttft_ns"] is not None and told["ttft_ns"] == told["latency_ns"]:
+        return "not known: all tokens came at once"
+    return "not known" if told["latency_ns"] is not None else "not known: it did not finish"
 
 
 def _tokens(life: Life, generated: int | None) -> str:

@@ -89,3 +89,21 @@ def test_text_of_the_trace_steers_no_terminal() -> None:
 
     assert "evil" in said
     assert "\x1b" not in said
+
+
+def test_the_first_token_of_the_engine_is_told_beside_that_of_a_client_who_got_it_later() -> None:
+    trace = opened("sample_traces/vllm_crowd.trace")
+
+    said = text(trace, "0-974a4f6a")
+
+    assert "TTFT           69.4 ms until it was delivered; the engine had it after 18.4 ms" in said
+    assert "TPOT           not known: all tokens came at once" in said
+
+
+def test_of_a_request_that_did_not_finish_no_time_per_token_is_known() -> None:
+    came = [event("r", "arrive", 0), event("r", "first-token", 5_000), event("r", "abort", 9_000)]
+
+    said = text(trace_of(lifecycle=came), "r")
+
+    assert "TTFT           5.00 µs" in said
+    assert "TPOT           not known: it did not finish" in said
