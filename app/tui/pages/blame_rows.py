@@ -89,12 +89,13 @@ class BlameRows:
 
 
 def total_blocks(blamed: Blame) -> Iterator[Shown]:
-    """What each cause took of all requests or of the whole run, and what the trace left unsaid."""
-    if blamed.names_requests:
-        yield Heading("all requests", f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
-    elif len(blamed.requests):
-        yield Heading("whole run", duration(blamed.total_ns))
-    yield totals_table(blamed, is_brief=True)
+    """What each cause took of all rows, where there are several, and what the trace left unsaid."""
+    if len(blamed.requests) > 1:
+        what = "all requests" if blamed.names_requests else "all ranks"
+        yield Heading(what, f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
+        yield totals_table(blamed, is_brief=True)
+    if blamed.notes:
+        yield Heading("notes")
     for note in blamed.notes:
         yield Paragraph(note, Tone.MUTED)
 
@@ -135,7 +136,8 @@ def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Show
     waits = waits_of(own).top_k(MOST_WAITS, by="ns").sort("from_ns")
     if waits.is_empty():
         return
-    yield Heading("longest waits", "after arrival, for how long")
+    since = "arrival" if blamed.names_requests else "the start"
+    yield Heading("longest waits", f"after {since}, for how long")
     for wait, reason in zip(waits.iter_rows(named=True), reasons(trace, waits), strict=True):
         after, took = duration(wait["from_ns"] - row["arrive_ns"]), duration(wait["ns"])
         said = f": {reason}" if reason else ""

@@ -112,7 +112,10 @@ async def test_a_profile_without_requests_is_blamed_as_a_whole(sample_traces: Pa
         await press(pilot, "5", "enter", "5")
 
         told = screen_text(pilot)
-        assert "WHOLE RUN" in told
+        assert "whole run" in told
+        assert told.count("WHERE IT WENT") == 1
+        assert told.count(" decode ") == 2, "in the legend and in one table"
+        assert "NOTES" in told
         assert "ALL REQUESTS" not in told
 
 
