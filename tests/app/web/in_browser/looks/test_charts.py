@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.app.web.in_browser.hands import SMALL, Open
 from tests.traces import trace_of
@@ -43,7 +43,7 @@ PAINTED = """() => [...document.querySelectorAll("#waterfall .barlayer .trace")]
 
 @pytest.mark.parametrize("width", [700, 1280, 2560])
 def test_pixels_of_a_bar_are_shared_out_as_its_time_is_however_narrow_it_is(
-    visit: Open, width: int
+    visit: Open, sized: Page, width: int
 ) -> None:
     """Steps of 2 ms and 1 ms of nothing between them are each less than a pixel."""
     steps = [
@@ -51,7 +51,7 @@ def test_pixels_of_a_bar_are_shared_out_as_its_time_is_however_narrow_it_is(
         for at in range(400)
     ]
     opened = visit(trace_of(steps=steps))
-    opened.page.set_viewport_size({"width": width, "height": 800})
+    sized.set_viewport_size({"width": width, "height": 800})
     page = opened.go("?tab=blame")
 
     per_cause: list[list[tuple[float, float]]] = page.evaluate(PAINTED)
