@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -54,10 +54,10 @@ class StepDetail:
         made = (
             _header(self),
             *self.gpu_tables(),
-            _batch(self.rows),
+            _told(_batch(self.rows)),
             _changes(self.before, self.after, self.names),
-            _left_out(self.left_out),
-            _decided(self.decisions),
+            _told(_left_out(self.left_out)),
+            _told(_decided(self.decisions)),
             _device(self.device),
         )
         return tuple(table for table in made if table.rows)
@@ -106,6 +106,13 @@ def _by_shape(core_spans: pl.DataFrame) -> pl.DataFrame:
     return parts.sort("shape")
 
 
+def _told(table: Table) -> Table:
+    """The table without columns of which nothing is known in any row."""
+    told = [at for at in range(len(table.columns)) if any(row[at] for row in table.rows)]
+    rows = tuple(tuple(row[at] for at in told) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[at] for at in told), rows=rows)
+
+
 def _header(detail: StepDetail) -> Table:
     step = detail.step
     facts = {
@@ -142,7 +149,8 @@ def _batch(rows: Sequence[Mapping[str, Any]]) -> Table:
         )
         for row in rows[:MAX_ROWS]
     )  # fmt: skip
-    return Table(columns, shown, "batch", num_more=len(rows) - len(shown))
+    numbers = ("row", "tokens", "computed", "of prompt", "slot")
+    return Table(columns, shown, "batch", numbers, num_more=len(rows) - len(shown))
 
 
 def _changes(before: State, after: State, names: Names) -> Table:
@@ -162,7 +170,8 @@ def _left_out(left_out: Sequence[LeftOut]) -> Table:
         for left in left_out[:MAX_ROWS]
     )
     columns = ("request", *names[:-1], "decided in step")
-    return Table(columns, shown, "left out", num_more=len(left_out) - len(shown))
+    numbers = ("needed", "available")
+    return Table(columns, shown, "left out", numbers, num_more=len(left_out) - len(shown))
 
 
 def _decided(decisions: Sequence[Mapping[str, Any]]) -> Table:
@@ -211,4 +220,6 @@ def _time(ns: int | None) -> str:
 
 
 def _text(fact: object) -> str:
+    if isinstance(fact, int):
+        return f"{fact:,}"
     return "" if fact is None else plain(str(fact))

@@ -230,7 +230,8 @@ function ruler(ctx, frame, marks) {
 }
 
 /**
- * Times between two heights, with their labels on a line; one that would lie on another is left out.
+ * Times between two heights, with their labels on a line; one that would lie on another is left out, and
+ * the label of one so late that it would be cut.
  * @param {Pen} ctx
  * @param {Frame} frame
  * @param {Ticks} marks
@@ -238,16 +239,16 @@ function ruler(ctx, frame, marks) {
  * @param {number} bottom
  * @param {number} line
  */
-function times(ctx, { colours, xOf }, marks, top, bottom, line) {
+function times(ctx, { colours, width, xOf }, marks, top, bottom, line) {
   let free = -Infinity;
   for (const { t, label } of marks) {
     const x = Math.round(xOf(t));
     if (x < free) continue;
     ctx.fillStyle = colours.border;
     ctx.fillRect(x, top, 1, bottom - top);
-    ctx.fillStyle = colours.muted;
-    ctx.fillText(label, x + 5, line);
     free = x + 5 + ctx.measureText(label).width;
+    ctx.fillStyle = colours.muted;
+    if (free <= width) ctx.fillText(label, x + 5, line);
   }
 }
 

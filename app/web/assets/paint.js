@@ -16,19 +16,30 @@ export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "De
 const widths = new Map();
 
 /**
- * Text cut to fit, each measured once.
+ * How wide a text or a letter is, each measured once.
+ * @param {Pen} ctx
+ * @param {string} text
+ */
+function widthOf(ctx, text) {
+  let width = widths.get(text);
+  if (width === undefined) {
+    if (widths.size > 20000) widths.clear();
+    widths.set(text, (width = ctx.measureText(text).width));
+  }
+  return width;
+}
+
+/**
+ * Text cut to fit, if three letters of it do.
  * @param {Pen} ctx
  * @param {string} text
  * @param {number} room
  */
 function fitted(ctx, text, room) {
-  if (!widths.has(text)) {
-    if (widths.size > 20000) widths.clear();
-    widths.set(text, ctx.measureText(text).width);
-  }
-  const width = widths.get(text) || 0;
-  if (width <= room) return text;
-  const keep = Math.floor((text.length * room) / width) - 1;
+  if (widthOf(ctx, text) <= room) return text;
+  let left = room - widthOf(ctx, "…");
+  let keep = 0;
+  while (keep < text.length && (left -= widthOf(ctx, text[keep])) >= 0) keep += 1;
   return keep >= 3 ? `${text.slice(0, keep)}…` : "";
 }
 

@@ -163,13 +163,15 @@ def _columns(detail: StepDetail) -> Component:
     titled = {table.title: table for table in detail.tables()}
     held = list(_held(detail.after, detail.names))
     headings = {"batch": batch_heading(detail), "left out": left_out_heading(detail)}
+    told = [title for title in ORDER if title in titled]
     shown = [
-        _section(_linked(titled.get(title), detail), *headings.get(title, (title, "")), title)
-        for title in ORDER
-        if title in titled or title in headings
+        _section(_linked(titled[title], detail), *headings.get(title, (title, "")), title)
+        for title in told
     ]
     if held:
         shown.insert(1, html.Section(held))
+    # What has no rows is a sentence that says why, and comes last.
+    shown += [_section(None, *headings[title], title) for title in headings if title not in told]
     return html.Div(shown, className="columns")
 
 
@@ -200,13 +202,15 @@ def _held(state: State, names: Names) -> Iterator[Component]:
     if state.running is not None:
         yield from _names("running", state.running, can_ask=True)
     if state.slots is not None:
-        yield from _names("slots", [state.slot_text(slot) for slot in state.slots])
+        yield from _names("slots", [state.slot_text(slot) for slot in sorted(state.slots)])
     if state.kv_blocks is not None:
-        owners = Counter(state.kv_blocks.values()).most_common()
+        held = Counter(state.kv_blocks.values())
+        owners = sorted(held, key=lambda owner: (-held[owner], owner))
         title = f"KV blocks · {count(len(state.kv_blocks))} held"
-        yield from _names(title, [f"{owner} ×{held}" for owner, held in owners])
+        yield from _names(title, [f"{owner} ×{held[owner]:,}" for owner in owners])
     if state.cores:
-        yield from _names(f"{cores_line(state.cores)} ·", list(_at_work(state.cores, names)))
+        yield html.H3(cores_line(state.cores))
+        yield _tags(list(_at_work(state.cores, names)))
     for line in scheduler_lines(state):
         yield html.P(line, className="muted")
 
@@ -216,10 +220,14 @@ def _names(
 ) -> Iterator[Component]:
     """Names under a title; one that can be asked about leads to why it waits."""
     yield html.H3(f"{title} · {count(len(names))}" if "·" not in title else title)
+    yield _tags(names, can_ask=can_ask)
+
+
+def _tags(names: tuple[str, ...] | list[str], *, can_ask: bool = False) -> Component:
     shown = [_asked(name) if can_ask else _tag(name) for name in names[:MAX_NAMES]]
     more = len(names) - len(shown)
     rest = [html.Span(f"and {count(more)} more", className="muted")] if more else []
-    yield html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
+    return html.P([*shown, *rest] or html.Span("none", className="muted"), className="tags")
 
 
 def _tag(name: str) -> Component:

@@ -137,7 +137,7 @@ def assert_batch(run: Looked, shown: dict[str, Texts], step: int) -> list[str]:
     rows = run.rows(f"select * from batch_rows where step = {step:d}")  # noqa: S608 - a number
     heading = next(name for name in shown if name.startswith("batch"))
     queried = Counter((plain(row["request"]), row["phase"], row["num_tokens"]) for row in rows)
-    listed = Counter((row[1], row[2], int(row[3])) for row in shown[heading])
+    listed = Counter((row[1], row[2], int(row[3].replace(",", ""))) for row in shown[heading])
     assert listed == queried if len(rows) <= 200 else len(listed) <= 200, (run.trace.name, step)
     if rows:
         assert heading == f"batch of {len(rows):,}"

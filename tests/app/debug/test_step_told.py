@@ -53,3 +53,18 @@ def core_time(**ends: int | None) -> list[str]:
 def test_how_long_cores_ran_is_not_said_while_one_of_them_still_runs() -> None:
     assert core_time(one=30, other=50) == ["60 ns"]
     assert core_time(one=30, other=None) == core_time(one=None) == [""]
+
+
+def test_a_column_of_which_nothing_is_known_is_left_out_and_numbers_stand_right() -> None:
+    rows = [
+        {"step": 1, "ts_ns": 0, "row": at, "request": f"r{at}", "phase": "prefill",
+         "num_tokens": 2_048, "num_computed": 0}
+        for at in range(2)
+    ]  # fmt: skip
+    trace = trace_of(steps=[{"step": 1, "ts_ns": 0, "kind": "prefill"}], batch_rows=rows)
+
+    (batch,) = (each for each in Session(trace).detail().tables() if each.title == "batch")
+
+    assert batch.columns == ("row", "request", "phase", "tokens", "computed")
+    assert batch.rows[0] == ("0", "r0", "prefill", "2,048", "0")
+    assert batch.stands_right() == [True, False, False, True, True]
