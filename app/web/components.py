@@ -79,7 +79,9 @@ def _title(block: Title) -> Component:
 
 
 def _heading(block: Heading) -> Component:
-    return html.H3(plain(f"{block.text} {block.note}").rstrip())
+    if not block.note:
+        return html.H3(plain(block.text))
+    return html.H3([f"{plain(block.text)} ", html.Span(plain(block.note), className="note")])
 
 
 def _paragraph(block: Paragraph) -> Component:

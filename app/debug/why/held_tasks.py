@@ -12,6 +12,7 @@ from stepscope.app.debug.why.links import Hop, unknown
 from stepscope.app.debug.why.rows_by_name import Row
 from stepscope.app.units import count
 from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.whole_numbers import whole_number
 
 SINGLE = ("core", "queue")
 """What a task on single cores waits for: a core of its kind, or those that go first."""
@@ -161,7 +162,8 @@ def _ahead(view: View, task: Row, row: Row) -> list[str]:
         waiting = {str(each) for held in view.state.ready.values() for each in held}
         before = [str(each) for each in _queue_of(view, task)[1]]
         return [*([named] if named in waiting else []), *(n for n in before if n != named)]
-    if named is not None and named.isdecimal() and _has_blocks_left(view, int(named)):
+    number = None if named is None else whole_number(named)
+    if number is not None and _has_blocks_left(view, number):
         return [named]
     rows = view.told.about_tasks.rows
     first = rows.filter(
@@ -169,8 +171,11 @@ def _ahead(view: View, task: Row, row: Row) -> list[str]:
         & (pl.col("verdict") == "deferred") & (pl.col("subject") != str(task["task"]))
     )  # fmt: skip
     for name in reversed(first["subject"].tail(MOST_LOOKED_AT).to_list()):
-        of_queue = view.told.tasks.of(int(name)) if name.isdecimal() else []
-        if of_queue and of_queue[0]["shape"] == task["shape"] and _has_blocks_left(view, int(name)):
+        number = whole_number(name)
+        if number is None:
+            continue
+        of_queue = view.told.tasks.of(number)
+        if of_queue and of_queue[0]["shape"] == task["shape"] and _has_blocks_left(view, number):
             return [name]
     return []
 

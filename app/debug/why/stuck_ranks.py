@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.app.debug.why.at_position import View
 from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
+from stepscope.ingest.whole_numbers import whole_number
 
 Collective = dict[str, Any]
 
@@ -73,7 +74,8 @@ def _last_to_join(view: View, inside: Collective) -> tuple[int, Collective | Non
 
 def _expected(view: View, inside: Collective) -> list[int]:
     named = str(inside["expected_ranks"] or "").split(",")
-    ranks = [int(rank) for rank in named if rank.strip().isdigit()]
+    numbers = (whole_number(rank.strip()) for rank in named)
+    ranks = [rank for rank in numbers if rank is not None]
     rows = view.told.collectives
     is_of_group = pl.col("group").eq_missing(pl.lit(inside["group"], rows.schema["group"]))
     return ranks or sorted(rows.filter(is_of_group)["rank"].unique())

@@ -19,6 +19,7 @@ from stepscope.app.timeline import Lane, Timeline
 from stepscope.app.timeline.listed.labels import block_name
 from stepscope.app.units import duration
 from stepscope.ingest.trace import Trace
+from stepscope.ingest.whole_numbers import whole_number
 
 MOST_WAITING = 8
 Row = Mapping[str, Any]
@@ -118,7 +119,7 @@ class _Names:
     def __init__(self, trace: Trace, rank: int, moments: Sequence[CoreMoment]) -> None:
         rows = [r for m in moments for r in (*m.running, *m.given, *m.later)]
         decided = [row["subject"] for m in moments for row in m.decided]
-        tasks = {row["task"] for row in rows} | {int(t) for t in decided if t.isdecimal()}
+        tasks = {row["task"] for row in rows} | {whole_number(task) for task in decided}
         own = (pl.col("rank") == rank) & pl.col("task").is_in(sorted(tasks - {None}))
         found = trace.tasks.filter(own).select("task", "name", "num_blocks").collect()
         self._known = {task: (name, number) for task, name, number in found.iter_rows()}
@@ -128,5 +129,5 @@ class _Names:
         return block_name(name, row["task"], row["block"], number)
 
     def task(self, subject: str) -> str:
-        known = self._known.get(int(subject)) if subject.isdecimal() else None
+        known = self._known.get(whole_number(subject))
         return f"{known[0]} (task {subject})" if known and known[0] else f"task {subject}"

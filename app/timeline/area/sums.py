@@ -21,6 +21,7 @@ from stepscope.app.timeline.area.selection import MOST_LETTERS, Pick
 from stepscope.app.timeline.area.span_names import SpanNames
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.span_index import Section
+from stepscope.ingest.whole_numbers import whole_number
 
 PERCENTILES = (50, 90, 99)
 LENGTHS = ("ns", "mean_ns", *(f"p{each}_ns" for each in PERCENTILES), "max_ns")
@@ -116,8 +117,8 @@ class AreaSums:
     def picked(self, by: str, text: str) -> pl.DataFrame:
         """The spans of a row, by lane and time: of a `name`, a `state`, a `lane` by its number."""
         if by == "lane":
-            lane = int(text) if text.isascii() and text.isdecimal() else -1
-            return self.spans.filter(self._headed["lane"] == lane)
+            lane = whole_number(text)
+            return self.spans.filter(self._headed["lane"] == (-1 if lane is None else lane))
         texts = self.names.names.texts if by == "name" else self.names.states.texts
         alike = [at for at, each in enumerate(texts) if each[:MOST_LETTERS] == text]
         if by not in ("name", "state") or not alike:

@@ -20,6 +20,7 @@ Subject = tuple[str, str | int | None]
 
 TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters")
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
+DIGITS = frozenset("0123456789")
 SPAN_COLUMNS = {
     "lane": pl.UInt32, "start": pl.Int64, "end": pl.Int64, "state": pl.UInt8, "table": pl.UInt8,
     "ref": pl.UInt32,
@@ -68,9 +69,16 @@ class LaneSpans:
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key under which `request 2` comes before `request 10`."""
-    parts = re.split(r"([0-9]+)", text)
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
+    """Sort key under which `request 2` comes before `request 10`.
+
+    Of two numbers the longer is the larger: they may have more digits than Python reads.
+    """
+    parts = [part for part in re.split(r"([0-9]+)", text) if part]
+    numbers = [part.lstrip("0") if part[0] in DIGITS else None for part in parts]
+    return tuple(
+        (1, 0, part) if number is None else (0, len(number), number)
+        for part, number in zip(parts, numbers, strict=True)
+    )
 
 
 def placeable(trace: Trace, table: str, *needed: str) -> pl.LazyFrame:

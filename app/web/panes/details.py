@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 from dash import html
 from dash.development.base_component import Component
 
+from stepscope.analyzers.check.run import CheckResult
+from stepscope.analyzers.findings.wording import times
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.present.about import identity, told_of_it
-from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Title, Tone
+from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph
 from stepscope.app.present.where import of_rank
+from stepscope.app.printable import plain
 from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.resolve import Resolved
+
+ON_A_LINE = 32
+"""Letters of a name for which there is room in a line."""
 
 
 def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
@@ -21,24 +30,54 @@ def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
     timeline = loaded.coloured(resolved.view)
     selected = loaded.describe(resolved.selection, timeline)
     if not selected:
-        return components(loaded.about() or _trace(loaded))
+        return components(told) if (told := loaded.about()) else _about_trace(loaded)
     return components(selected, [html.Button("copy link", id="copy", type="button")])
 
 
+def _about_trace(loaded: LoadedTrace) -> list[Component]:
+    told = [html.H2(_breakable(loaded.trace.name)), *components(_trace(loaded))]
+    if loaded.result and loaded.result.not_applicable:
+        told += _not_applicable(loaded.result)
+    return told
+
+
+def _breakable(name: str) -> list[str | Component]:
+    """A file's name that goes on in the next line behind what joins its words, where it is long."""
+    shown = plain(name)
+    if len(shown) <= ON_A_LINE:
+        return [shown]
+    words = re.findall(r"[^_.-]*[_.-]+|[^_.-]+", shown)
+    return [part for word in words for part in (word, html.Wbr())][:-1]
+
+
+def _not_applicable(checked: CheckResult) -> list[Component]:
+    """How much of the check could not judge, and on a click which rules these are."""
+    codes = checked.not_applicable
+    families = Counter(code.rstrip("0123456789") for code in codes)
+    each = " · ".join(f"{family} {number}" for family, number in families.items())
+    summary = html.Summary(f"{times(len(codes), 'rule')}: {each}")
+    listed = html.Details([summary, html.P(" ".join(codes), className="muted")], open=False)
+    return [
+        html.H3("not applicable"),
+        html.P(f"{checked.coverage.share}."),
+        listed,
+    ]
+
+
+def _found(checked: CheckResult) -> Iterator[Fact]:
+    """Which rules found how much, the worst first."""
+    named = {found.code: found for found in reversed(checked.findings)}
+    for code in dict.fromkeys(found.code for found in checked.findings):
+        mark = SEVERITY_MARKS[named[code].severity].glyph
+        yield Fact(f"{mark} {code}", (f"{count(checked.counts[code])} {named[code].name}",))
+
+
 def _trace(loaded: LoadedTrace) -> Iterator[Block]:
-    yield Title(loaded.trace.name)
     yield from (Fact(name, (text,)) for name, text in identity(loaded.trace))
     yield Fact("steps", (f"{count(len(loaded.composition))}{of_rank(loaded.composition)}",))
-    checked = loaded.result
-    for code, number in checked.counts.items() if checked else ():
-        if number:
-            yield Fact(code, (count(number),))
+    yield from _found(loaded.result) if loaded.result else ()
     yield Heading("where to begin")
     if loaded.findings:
         yield Paragraph("Press n for the next finding, or click one below.")
     yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")
     yield from told_of_it(loaded.trace)
-    if checked and checked.not_applicable:
-        yield Heading("not applicable")
-        yield Paragraph(f"{checked.coverage.share}.")
-        yield Paragraph(" ".join(checked.not_applicable), Tone.MUTED)

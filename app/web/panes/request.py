@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dash import html
 from dash.development.base_component import Component
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.present.inspected.request_page import NO_REQUESTS, request_blocks
 from stepscope.app.printable import plain
+from stepscope.app.timeline.lanes.lane import natural
 from stepscope.app.units import count
 from stepscope.app.web.components import components
 from stepscope.app.web.loaded import LoadedTrace
@@ -23,6 +25,10 @@ def request_pane(loaded: LoadedTrace, view: View) -> Component:
     who = _asked(loaded, view)
     if who is None:
         return html.Div(list(_every(loaded, view)))
+    return _page(loaded, view, who)
+
+
+def _page(loaded: LoadedTrace, view: View, who: Who) -> Component:
     blocks = request_blocks(loaded.trace, loaded.blamed, who, loaded.origin, loaded.slo)
     return html.Div(components(blocks, list(_ways(loaded, view, who))), className="request")
 
@@ -52,22 +58,27 @@ def _ways(loaded: LoadedTrace, view: View, who: Who) -> Iterator[Component]:
 
 
 def _every(loaded: LoadedTrace, view: View) -> Iterator[Component]:
+    """All requests to choose from and, as in the terminal, the page of the one that came first."""
     blamed = loaded.blamed
     if not blamed.names_requests:
         yield html.P(NO_REQUESTS, className="controls muted")
         return
     rows = blamed.requests.select("rank", "request").head(MOST_NAMES).rows()
+    first, rows = rows[0], sorted(rows, key=lambda who: (who[0], natural(who[1])))
     ranks = blamed.requests["rank"].n_unique() > 1
     links = [
         html.A(
             plain(f"{rank}:{request}" if ranks else request),
             href=view.link(tab="request", rank=rank, request=request),
-            className="tag",
+            className="tag on" if (rank, request) == first else "tag",
         )
         for rank, request in rows
     ]
+    many = times(len(blamed.requests), "request")
+    yield html.P(f"{many}: choose one, or click its lane", className="controls muted")
     more = len(blamed.requests) - len(rows)
     rest = (
         [html.Span(f"and {count(more)} more: find one with /", className="muted")] if more else []
     )
-    yield html.Div([*links, *rest], className="tags wide")
+    yield html.Div([*links, *rest], className="tags wide grid")
+    yield _page(loaded, view, first)

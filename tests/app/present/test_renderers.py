@@ -75,9 +75,10 @@ COMPONENTS = {
     "H2", "H3", "P", "Ul", "Li", "Span", "Div", "A", "Dl", "Dt", "Dd", "Table", "Thead", "Tbody",
     "Tr", "Th", "Td", "Section",
 }  # fmt: skip
-CLASSES = {"", "facts", "facts three", "changed", "reasons", "links", "number", "muted", *Tone} | {
-    f"swatch {cue}" for cue in CUES
-}
+CLASSES = {
+    "", "note", "facts", "facts three", "changed", "reasons", "links", "number", "muted", *Tone,
+    *(f"swatch {cue}" for cue in CUES),
+}  # fmt: skip
 STEERING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 

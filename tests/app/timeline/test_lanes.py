@@ -117,6 +117,7 @@ def test_requests_stand_in_natural_order() -> None:
 
     assert labels == ["1", "3", "20", "req-2", "req-2b", "req-10"]
     assert natural("req-2") < natural("req-10")
+    assert natural("req-10") < natural(f"req-{'9' * 5_000}") < natural(f"req-1{'0' * 5_000}")
 
 
 def test_nested_spans_lie_below_each_other_and_instants_are_kept() -> None:

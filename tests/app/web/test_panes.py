@@ -7,8 +7,10 @@ from functools import cache
 from typing import Any
 
 import pytest
+from dash import html
 from dash.development.base_component import Component
 
+from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import SEVERITIES
 from stepscope.app.present.blocks import Title
 from stepscope.app.present.details import selection_blocks
@@ -23,8 +25,10 @@ from stepscope.app.web.pictures.route import position
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.skeleton.layout import layout
 from stepscope.app.web.view import View
+from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import part
 from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
+from tests.conftest import ROOT
 from tests.traces import trace_of
 
 
@@ -245,3 +249,31 @@ def test_an_answer_of_very_many_rows_is_cut_and_says_so() -> None:
     told = said(sql_pane(loaded, View(sql="select a.step from steps a cross join steps b")))
 
     assert "more than 100,000 rows, the first 200" in told
+
+
+def test_rules_that_could_not_judge_are_counted_by_family_and_listed_on_a_click() -> None:
+    told = about(small(), resolve(small(), ""))
+
+    (folded,) = (each for each in told if isinstance(each, html.Details))
+    codes = check(conflict_trace()).not_applicable
+    assert vars(folded)["open"] is False
+    assert said(folded).startswith(f"{len(codes)} rules: ")
+    assert all(code in said(folded) for code in codes)
+
+
+def test_what_was_found_is_told_by_rule_with_its_name_the_worst_first() -> None:
+    loaded = loaded_of(Trace.open(ROOT / "sample_traces" / "fcfs-preemption-before.trace"))
+
+    told = said(about(loaded, resolve(loaded, "")))
+
+    assert "✖ STV001 40 request-starved ▲ STV002 241 fcfs-inversion" in told
+
+
+def test_a_long_name_of_a_file_goes_on_in_the_next_line_behind_what_joins_its_words() -> None:
+    name = "vllm_cpu_tiny_llama_preemptions.json.gz"
+    loaded = loaded_of(trace_of(steps=[{"step": 1, "ts_ns": 0, "kind": "decode"}], name=name))
+
+    heading, *_ = about(loaded, resolve(loaded, ""))
+
+    assert any(isinstance(each, html.Wbr) for each in heading.children)
+    assert "".join(texts(heading)) == name

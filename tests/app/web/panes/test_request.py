@@ -9,7 +9,9 @@ from stepscope.app.web.panes.request import request_pane
 from stepscope.app.web.panes.step import step_pane
 from stepscope.app.web.panes.table import table_pane
 from stepscope.app.web.view import View
+from tests.analyzers.rows import event
 from tests.app.web.small_traces import HOSTILE, conflict_trace, loaded_of
+from tests.app.web.test_panes import said
 from tests.traces import trace_of
 
 
@@ -62,3 +64,16 @@ def test_the_address_of_a_request_is_read_as_it_is_spelled() -> None:
 
     assert View.parse(view.spell()) == view
     assert replace(View.parse("?rank=-1&request="), tab="findings") == View()
+
+
+def test_without_one_all_are_offered_in_the_order_of_their_numbers_and_the_first_is_told() -> None:
+    names = ["req-10", "req-9", "req-2", f"req-{'7' * 5000}"]
+    served = ("arrive", "first-token", "finish")
+    rows = [event(name, what, 10 * at) for name in names for at, what in enumerate(served)]
+    loaded = loaded_of(trace_of(lifecycle=rows))
+
+    told = said(request_pane(loaded, View()))
+
+    assert told.startswith("4 requests: choose one, or click its lane req-2 req-9 req-10 req-777")
+    first = loaded.blamed.requests["request"][0]
+    assert f"request {first}" in told
