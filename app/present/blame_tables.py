@@ -65,14 +65,20 @@ def request_table(
 
 
 def waits_table(waits: pl.DataFrame, reasons: Sequence[str], most: int, arrive_ns: int) -> Table:
-    """The longest of a request's `waits`, in order of time, each with the reason recorded."""
+    """The longest of a request's `waits`, in order of time, each with the reason recorded.
+
+    Where none of them has a reason, there is no column for it.
+    """
     longest = waits.with_columns(reason=pl.Series(reasons, dtype=pl.String)).top_k(most, by="ns")
-    rows = tuple(
+    rows: tuple[tuple[str, ...], ...] = tuple(
         (duration(each["from_ns"] - arrive_ns), duration(each["ns"]), each["cause"], each["reason"])
         for each in longest.sort("from_ns", "cause").iter_rows(named=True)
     )
     title = f"longest waits{f', of {len(waits):,}' if len(waits) > most else ''}"
-    return Table(("after", "for", "cause", "because"), rows, title, to_right=("after", "for"))
+    columns: tuple[str, ...] = ("after", "for", "cause", "because")
+    if not any(longest["reason"]):
+        columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
+    return Table(columns, rows, title, to_right=("after", "for"))
 
 
 def swatch_of(group: str) -> Swatch:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.blame import Blame
 from stepscope.analyzers.summary.latencies import latencies
 from stepscope.analyzers.summary.request_life import (
@@ -120,7 +121,7 @@ def _facts(
     yield Fact("tokens", (_tokens(life, told["num_tokens"]),))
     preempted = sum(m.row["event"] == "preempt" for m in life.moments if m.kind == EVENT)
     if any(m.kind == EVENT for m in life.moments):
-        yield Fact("preempted", (f"{count(preempted)} times" if preempted else "never",))
+        yield Fact("preempted", (times(preempted, "time") if preempted else "never",))
     if life.num_again:
         again = f"{count(life.tokens_again)} tokens in {count(life.num_again)} steps"
         yield Fact("recomputed", (again,))
@@ -197,8 +198,7 @@ def _says(told: Moment) -> str:
 
 def _batch(told: Moment) -> str:
     phase = "recompute" if told.row["is_recompute"] else told.row["phase"] or "in a batch"
-    steps = "1 step" if told.num == 1 else f"{count(told.num)} steps"
-    return f"{phase}, {count(told.num_tokens)} tokens in {steps}"
+    return f"{phase}, {times(told.num_tokens, 'token')} in {times(told.num, 'step')}"
 
 
 def _event(row: dict[str, Any] | Any) -> str:
@@ -210,5 +210,5 @@ def _event(row: dict[str, Any] | Any) -> str:
     if row["queue_index"] is not None:
         parts.append(f"place {count(row['queue_index'])} in the queue")
     if row["num_generated"] is not None:
-        parts.append(f"{count(row['num_generated'])} tokens generated")
+        parts.append(f"{times(row['num_generated'], 'token')} generated")
     return ", ".join(parts)

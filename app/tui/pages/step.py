@@ -22,7 +22,6 @@ from stepscope.app.tui.pages.step_parts.step_blocks import (
     left_blocks,
     right_blocks,
     step_line,
-    took,
 )
 from stepscope.app.tui.pages.step_parts.step_keys import KEYS
 from stepscope.app.tui.pages.step_parts.step_view import Stand, StepView, look_at_step
@@ -136,9 +135,9 @@ class StepPage(AskingPage):
         index = None if step is None else moments.place_of(step)
         number = step_of(step, index, len(moments.steps))
         bar.number = f"{number}{self.stand.whose} · {when(view.position.ts_ns, self.timeline)}"
-        bar.about = self.told_of_hits + step_line(view) + took(view.detail.step)
-        right = self.query_one("#step-right", Prose)
-        self.query_one("#step-left", Prose).show(left_blocks(view), keep_place=True)
+        bar.about = self.told_of_hits + step_line(view)
+        left, right = (self.query_one(f"#step-{side}", Prose) for side in ("left", "right"))
+        left.show(left_blocks(view, left.room), keep_place=True)
         drawn = value_blocks(self.value, view.position.ts_ns, right.room) if self.value else []
         right.show([*drawn, *right_blocks(view, right.room)], keep_place=True)
 

@@ -35,6 +35,9 @@ from stepscope.app.widths import fit, width_of, wrap
 LEAST_LABELS, MOST_LABELS = 14, 18
 """Cells for the names of facts; the most only where a pane is wide."""
 
+ARROW = "→"
+"""Between what was before and what is after."""
+
 
 @dataclass(frozen=True, slots=True)
 class Painted:
@@ -157,25 +160,29 @@ def _flow(block: Flow, width: int) -> Iterator[Pieces]:
 
 
 def _fact(fact: Fact, width: int, label_width: int) -> Iterator[Pieces]:
-    room = max((width - label_width) // max(len(fact.values), 1), 1)
-    # Columns need a cell between them; one value alone may use the whole width.
-    inner = room - 1 if len(fact.values) > 1 else room
-    columns = [wrap(value, max(inner, 1)) or [""] for value in fact.values]
+    room = max(width - label_width, 1)
+    texts = _values(fact.values, room)
     surface = RAISED if fact.is_selected else PANEL
     name = ink(ACCENT if fact.is_selected else MUTED, surface)
     labels, action = wrap(fact.label, label_width - 1), action_of(fact.to)
-    for row in range(max(len(labels), *map(len, columns))):
-        label = labels[row] if row < len(labels) else ""
-        texts = [column[row] if row < len(column) else "" for column in columns]
-        shown = "".join(_padded(text, room) for text in texts)
+    for label, text in zip_longest(labels, texts, fillvalue=""):
         yield [
             Piece(_padded(label, label_width), name, action),
             Piece(
-                shown if fact.is_selected else shown.rstrip(),
+                _padded(text, room) if fact.is_selected else text,
                 ink(TONES[fact.tone], surface),
                 action,
             ),
         ]
+
+
+def _values(values: Sequence[str], room: int) -> list[str]:
+    """What a fact tells, one value after another where they fit on a line, else one a line."""
+    lines = wrap(f" {ARROW} ".join(values), room)
+    if len(lines) > 1 and len(values) > 1:
+        later = [f"{ARROW} {value}" for value in values[1:]]
+        lines = [line for each in (values[0], *later) for line in wrap(each, room)]
+    return lines or [""]
 
 
 def _padded(text: str, width: int) -> str:

@@ -20,7 +20,7 @@ class StepBar(Bar):
     def left(self) -> Sequence[Piece]:
         """Previous, the step, next, and what it is."""
         key = ink(ACCENT, PANEL, bold=True)
-        room = self.size.width - width_of(self.number) - 7
+        room = self.size.width - width_of(self.number) - 8
         return [
             Piece(" ◀ ", key, "app.step(-1)"),
             Piece(self.number, ink(TEXT, PANEL, bold=True)),

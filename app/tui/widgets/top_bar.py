@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from textual.reactive import reactive
@@ -15,6 +16,7 @@ from stepscope.app.units import count
 from stepscope.app.widths import fit_middle, width_of
 
 PROGRAM = " stepscope"
+ENDINGS = re.compile(r"(\.(json|trace|gz))+$")
 LEAST_NAME = 8
 """Cells of a name that is cut; of fewer nobody could tell it."""
 
@@ -34,7 +36,8 @@ class TopBar(Bar):
         """The program, the trace, its variant; a long name is cut where there is no more room."""
         name, room = self.trace_name, self._room_for_name()
         if self.cuts_name and LEAST_NAME <= room < width_of(name):
-            name = fit_middle(name, room)
+            # Which format it is tells no file of a folder from another.
+            name = fit_middle(ENDINGS.sub("", name), room)
         variant = [Piece(f" · {self.variant}", ink(MUTED, PANEL))] if self.variant else []
         return [
             Piece(PROGRAM, ink(ACCENT, PANEL, bold=True), "app.page('overview')"),
@@ -54,7 +57,7 @@ class TopBar(Bar):
         if self.result is None or self.progress:
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
         found = tally(self.result)
-        if self.result.coverage.verdict:
+        if self.result.coverage.verdict and not any(found.values()):
             said = f" {NOT_APPLICABLE} no rule could judge "
             return [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
         if not any(found.values()):

@@ -192,7 +192,7 @@ def check_step_pages(run: Looked) -> int:
 
 
 def headings(view: StepView) -> list[str]:
-    blocks = [*left_blocks(view), *right_blocks(view, 80)]
+    blocks = [*left_blocks(view, 80), *right_blocks(view, 80)]
     return [block.text for block in blocks if isinstance(block, Heading)]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from stepscope.app.debug import (
     CoreSlots,
     State,
-    batch_heading,
     changes_between,
     cores_line,
     left_out_heading,
@@ -20,35 +19,37 @@ from stepscope.app.palette import (
     AIC,
     AIV,
     COUNTER,
-    DECODE,
     HELD,
     IDLE,
     MIX,
-    PREFILL,
-    RECOMPUTE,
     STATES,
     WAITING,
 )
 from stepscope.app.present.blocks import Fact, Follow, Heading, Paragraph, Tone
 from stepscope.app.present.facts import decided
 from stepscope.app.present.step_words import tokens
-from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, ink
+from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, TEXT, ink
+from stepscope.app.tui.pages.step_parts.batch_blocks import batch
 from stepscope.app.tui.pages.step_parts.step_view import StepView
 from stepscope.app.tui.widgets.prose import Flow, Painted, Shown
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.units import count, duration
 from stepscope.app.widths import fit, width_of
 
-BAR_WIDTH = 12
 MAX_NAMES = 200
 MAX_MAP_LINES = 12
 EIGHTHS = "·▁▂▃▄▅▆▇█"
 STATE_OF_SHAPE = {"AIC": STATES[AIC], "AIV": STATES[AIV], "MIX": STATES[MIX]}
 
 
-def left_blocks(view: StepView) -> list[Shown]:
+def left_blocks(view: StepView, width: int) -> list[Shown]:
     """Who is in the batch, who was left out, and what was decided about who is followed."""
-    return [*_batch(view), *_left_out(view), *_decided(view)]
+    return [
+        *batch(view, width, MAX_NAMES),
+        *_and_more(len(view.detail.rows)),
+        *_left_out(view),
+        *_decided(view),
+    ]
 
 
 def right_blocks(view: StepView, width: int) -> list[Shown]:
@@ -68,12 +69,12 @@ def right_blocks(view: StepView, width: int) -> list[Shown]:
 
 
 def step_line(view: StepView) -> str:
-    """The step in a line: kind, tokens against the budget, path, what was inferred."""
+    """The step in a line: kind, tokens, path, how long it took, and last what was inferred."""
     step = view.detail.step
     if not step:
         return ""
     told = tokens(step)
-    parts = [step["kind"], told and f"tokens: {told}", step["executed_path"]]
+    parts = [step["kind"], told and f"tokens: {told}", step["executed_path"], took(step)]
     parts.append(step["inferred"] and f"inferred from {step['inferred']}")
     return " · ".join(part for part in parts if part)
 
@@ -84,58 +85,11 @@ def took(step: Mapping[str, Any]) -> str:
     if lasted is None:
         return ""
     if cpu is None or busy is None:
-        return f" · took {duration(lasted)}"
-    return f" · took {duration(lasted)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"
+        return f"took {duration(lasted)}"
+    return f"took {duration(lasted)} (CPU {duration(cpu)}, GPU busy {duration(busy)})"
 
 
 # ── left ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _batch(view: StepView) -> Iterator[Shown]:
-    rows = view.detail.rows
-    heading, unsaid = batch_heading(view.detail)
-    yield Heading(heading)
-    if unsaid:
-        yield Paragraph(unsaid, Tone.MUTED)
-    most = max((row["num_tokens"] for row in rows), default=1) or 1
-    widest = min(max((width_of(str(row["request"])) for row in rows), default=0), 20)
-    places = {request: place for place, request in enumerate(view.requests)}
-    for row in rows[:MAX_NAMES]:
-        yield _batch_row(row, places[str(row["request"])], view, most, widest)
-    yield from _and_more(len(rows))
-
-
-def _batch_row(row: Mapping[str, Any], place: int, view: StepView, most: int, widest: int) -> Shown:
-    kind = RECOMPUTE if row["is_recompute"] else PREFILL if row["phase"] == "prefill" else DECODE
-    state, name = STATES[kind], str(row["request"])
-    surface = RAISED if name == view.request else PANEL
-    action = f"focused.follow({place})"
-    filled = max(round(BAR_WIDTH * row["num_tokens"] / most), 1)
-    fill = {"solid": "█", "ticks": "▌", "hatch": "▒"}[state.cue]
-    label = fit(name, widest)
-    return Painted(
-        (
-            Piece("▌" if name == view.request else " ", ink(ACCENT, surface), action),
-            Piece(f"{state.glyph} ", ink(state.colour, surface, bold=True), action),
-            Piece(label + " " * (widest - width_of(label)), ink(TEXT, surface), action),
-            Piece(f"{count(row['num_tokens']):>7} ", ink(TEXT, surface), action),
-            Piece(fill * filled, ink(state.colour, surface), action),
-            Piece(" " * (BAR_WIDTH - filled) + _so_far(row), ink(MUTED, surface), action),
-        )
-    )
-
-
-def _so_far(row: Mapping[str, Any]) -> str:
-    parts = []
-    if row["num_computed"] is not None:
-        in_prompt = row["phase"] == "prefill" and row["prompt_len"] is not None
-        of_prompt = f" of {count(row['prompt_len'])}" if in_prompt else ""
-        parts.append(f"{count(row['num_computed'])}{of_prompt} computed")
-    if row["slot"] is not None:
-        parts.append(f"slot {row['slot']}")
-    if row["is_recompute"]:
-        parts.append("recompute")
-    return " " + " · ".join(parts)
 
 
 def _left_out(view: StepView) -> Iterator[Shown]:
@@ -217,12 +171,14 @@ def _kv_blocks(view: StepView, width: int) -> Iterator[Shown]:
         return
     told = view.detail.step.get("kv_blocks_total")
     yield Heading(f"KV blocks held {count(len(held))}{f' of {count(told)}' if told else ''}")
-    # Numbers may begin at 1, and reach beyond how many there are.
-    total = max(told or 0, max(held, default=-1) + 1)
+    last = max(held, default=-1)
+    # Numbers may begin at 1: then that of the last is how many there are. Or reach beyond that.
+    first = 1 if last == told and 0 not in held else 0
+    total = max(told or 0, last + 1 - first)
     per_cell = max(-(-total // (width * MAX_MAP_LINES)), 1)
     owners: dict[int, list[str]] = defaultdict(list)
     for block, owner in held.items():
-        owners[block // per_cell].append(owner)
+        owners[(block - first) // per_cell].append(owner)
     cells = [
         _cell(owners[at], min(per_cell, total - at * per_cell), view.request)
         for at in range(-(-total // per_cell))

@@ -30,9 +30,10 @@ def table_pieces(table: Table, width: int) -> Iterator[list[Piece]]:
     heads = [*HEADS * bool(any(block.columns))]
     swatches = [row[0] if isinstance(row[0], Swatch) else None for row in block.rows]
     actions = [*["" for _ in heads], *map(action_of, block.leads)]
-    for line, swatch, action in zip_longest(told, [*heads, *swatches], actions):
+    rule = len(heads) - 1
+    for place, (line, swatch, action) in enumerate(zip_longest(told, [*heads, *swatches], actions)):
         mark = [] if swatch is None else [_mark(swatch)]
-        first, *more = _with_last_wrapped(line, width)
+        first, *more = [line[:width]] if place == rule else _with_last_wrapped(line, width)
         yield [*mark, *_leading(first[len(mark) :], action or "")]
         yield from ([Piece(each, ink(TEXT, PANEL), action or "")] for each in more)
 

@@ -49,6 +49,14 @@ def test_preemptions_and_what_was_computed_again_are_counted() -> None:
     assert f"preempted      {times:,} times" in said
 
 
+def test_one_of_a_thing_is_said_as_one() -> None:
+    said = text(opened("sample_traces/fcfs-preemption-before.trace"), "req-00")
+
+    assert "preempted      1 time\n" in said
+    assert "1 times" not in said
+    assert " 1 tokens" not in said
+
+
 def test_each_moment_leads_to_the_change_where_changes_are_counted() -> None:
     trace = opened("sample_traces/fcfs-preemption-before.trace")
 

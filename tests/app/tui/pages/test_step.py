@@ -7,6 +7,7 @@ from textual.pilot import Pilot
 from stepscope.app.debug import Position
 from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.widgets.prose import Prose
+from stepscope.app.tui.widgets.step_bar import StepBar
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import waiting_on_rank_one
 from tests.app.tui.stage import (
@@ -199,10 +200,33 @@ async def test_how_many_kv_blocks_there_are_is_said_where_the_trace_does() -> No
     async with opened(kv_blocks(kv_blocks_total=3)) as pilot:
         await press(pilot, "4")
         assert "KV BLOCKS HELD 2 OF 3" in right(pilot)
-        assert "·█·█" in right(pilot)
+        assert right(pilot).split("\n")[2].rstrip() == "█·█"
     async with opened(kv_blocks()) as pilot:
         await press(pilot, "4")
         assert right(pilot).split("\n")[1].rstrip() == "KV BLOCKS HELD 2"
+
+
+async def test_a_narrow_pane_cuts_no_number_of_the_batch() -> None:
+    row = {"step": 1, "ts_ns": 5, "phase": "prefill", "num_computed": 0, "prompt_len": 192}
+    names = {f"req-{n:02}": 128 + n for n in range(3)}
+    rows = [{**row, "request": name, "num_tokens": number} for name, number in names.items()]
+    steps = [{"step": 1, "ts_ns": 5, "kind": "prefill", "dur_ns": 1000, "inferred": "its kernels"}]
+    async with opened(trace_of(steps=steps, batch_rows=rows), size=(60, 24)) as pilot:
+        await press(pilot, "4")
+        told = [line for line in left(pilot).splitlines() if " P req-" in line]
+        assert len(told) == 3
+        assert all(line.endswith(("0/192", "…")) for line in told)
+        assert all(len(line) <= app_of(pilot).query_one("#step-left", Prose).room for line in told)
+        bar = app_of(pilot).query_one(StepBar).about
+        assert bar.index("took") < bar.index("inferred")
+
+
+async def test_a_batch_of_a_token_each_has_no_bar() -> None:
+    rows = [{"step": 1, "ts_ns": 5, "phase": "decode", "num_tokens": 1, "request": "a",
+             "num_computed": 20}]  # fmt: skip
+    async with opened(trace_of(batch_rows=rows)) as pilot:
+        await press(pilot, "4")
+        assert "1  20 computed" in left(pilot)
 
 
 async def test_a_pool_of_absurdly_many_blocks_is_drawn_at_once() -> None:

@@ -103,3 +103,18 @@ def test_a_name_of_a_fact_that_is_longer_than_any_column_is_broken() -> None:
 
     assert len(told) == 3
     assert "".join(piece.text for piece in told[0]).rstrip() == "a name of forty 3"
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (60, ["MIX 0         held for ADD → held for MATMUL"]),
+        (30, ["MIX 0         held for ADD", "              → held for", "              MATMUL"]),
+    ],
+)
+def test_two_values_are_told_one_after_the_other_and_below_it_where_they_do_not_fit(
+    width: int, lines: list[str]
+) -> None:
+    told = lay_out([Fact("MIX 0", ("held for ADD", "held for MATMUL"))], width)
+
+    assert ["".join(piece.text for piece in line).rstrip() for line in told] == lines

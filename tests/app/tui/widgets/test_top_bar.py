@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.app.tui.stage import RESULT, conflict_trace, opened, screen_lines
@@ -16,10 +18,21 @@ async def test_a_long_name_is_cut_in_its_middle_and_the_place_and_the_findings_s
         top = screen_lines(pilot)[0]
 
     assert "stepscope  a-long" in top
-    assert ".trace  step 1 of" in top
+    assert "-or-other  step 1 of" in top
     assert "✖ 1" in top
 
 
 async def test_a_name_for_which_there_is_room_is_whole() -> None:
     async with opened(conflict_trace(), RESULT, size=(80, 24)) as pilot:
         assert "conflict.trace" in screen_lines(pilot)[0]
+
+
+async def test_what_was_found_in_a_recording_is_counted_where_no_rule_could_judge_what_ran() -> (
+    None
+):
+    found = replace(RESULT, counts={"TRC003": 1}, lacking={"COR001": ("tasks",)})
+    async with opened(conflict_trace(), found, size=(80, 24)) as pilot:
+        top = screen_lines(pilot)[0]
+
+    assert "✖ 1" in top
+    assert "no rule could judge" not in top

@@ -46,3 +46,13 @@ def test_a_table_that_ends_in_texts_goes_on_below() -> None:
 
     assert narrowed(table, 40) == table
     assert len(told(table, 40)) > 3
+
+
+def test_the_rule_below_the_names_ends_where_the_pane_does() -> None:
+    reason = "a text that is longer than its line, and goes on below it"
+    table = Table(("n", "what"), ((3, reason),))
+
+    lines = told(table, 40)
+
+    assert sum("─" in line for line in lines) == 1
+    assert width_of(lines[1]) <= 40
