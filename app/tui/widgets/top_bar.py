@@ -56,13 +56,15 @@ class TopBar(Bar):
     def _verdict(self) -> Sequence[Piece]:
         if self.result is None or self.progress:
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
-        found = tally(self.result)
-        if self.result.coverage.verdict and not any(found.values()):
+        found, unjudged = tally(self.result), []
+        if self.result.coverage.verdict:
+            # No count of errors is told where nothing looked for any; what was found is.
+            found = {severity: number for severity, number in found.items() if number}
             said = f" {NOT_APPLICABLE} no rule could judge "
-            return [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
-        if not any(found.values()):
+            unjudged = [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
+        elif not any(found.values()):
             return [Piece(" ✔ nothing found ", ink(MUTED, PANEL), "app.page('findings')")]
-        return [
+        return unjudged + [
             Piece(
                 f" {SEVERITY_MARKS[severity].glyph} {count(number)} ",
                 ink(SEVERITY_MARKS[severity].colour if number else MUTED, PANEL, bold=bool(number)),

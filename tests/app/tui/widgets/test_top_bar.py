@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from stepscope.analyzers.findings.finding import Severity
 from tests.app.tui.stage import RESULT, conflict_trace, opened, screen_lines
 
 
@@ -30,9 +31,12 @@ async def test_a_name_for_which_there_is_room_is_whole() -> None:
 async def test_what_was_found_in_a_recording_is_counted_where_no_rule_could_judge_what_ran() -> (
     None
 ):
-    found = replace(RESULT, counts={"TRC003": 1}, lacking={"COR001": ("tasks",)})
-    async with opened(conflict_trace(), found, size=(80, 24)) as pilot:
+    notes = tuple(each for each in RESULT.findings if each.severity == Severity.INFO)
+    lacking = {"COR001": ("tasks",)}
+    result = replace(RESULT, findings=notes, counts={"TRC003": 1}, lacking=lacking)
+    async with opened(conflict_trace(), result, size=(80, 24)) as pilot:
         top = screen_lines(pilot)[0]
 
-    assert "✖ 1" in top
-    assert "no rule could judge" not in top
+    assert "no rule could judge" in top
+    assert "● 1" in top
+    assert "✖" not in top, "nothing looked for errors, so that there are none is not said"
