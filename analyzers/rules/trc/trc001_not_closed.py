@@ -48,7 +48,6 @@ from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import has_histories, requests
 from stepscope.ingest.manifest import STOPPED, ReadReport
 from stepscope.ingest.trace import Trace
-from stepscope.ingest.whole_numbers import whole_number
 
 FIX = "see in the last step what the engine was doing; close the recorder on the way out"
 FIX_OF_LOSS = "make room on the disk that it is recorded to, and record again"
@@ -169,7 +168,7 @@ def _last_step(trace: Trace, rank: str) -> Mapping[str, Any]:
     """Where the recording of a rank ends; all of it null when the rank recorded no step."""
     last = last_steps(trace).filter(pl.col("rank").cast(pl.String) == str(rank))
     nothing = {
-        "rank": whole_number(str(rank)),
+        "rank": int(rank) if str(rank).isdecimal() else None,
         "step": None,
         "has_no_end": None,
     }

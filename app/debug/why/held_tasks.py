@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
 from stepscope.app.debug.why.rows_by_name import Row
 from stepscope.app.units import count
 from stepscope.ingest.times import FAR_NS
-from stepscope.ingest.whole_numbers import whole_number
 
 SINGLE = ("core", "queue")
 """What a task on single cores waits for: a core of its kind, or those that go first."""

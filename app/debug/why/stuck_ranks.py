@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import polars as pl
 
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.debug.why.at_position import View
 from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
-from stepscope.ingest.whole_numbers import whole_number
 
 Collective = dict[str, Any]
 

@@ -12,6 +12,7 @@ from stepscope.app.debug.held.device_cores import device_threads
 from stepscope.app.debug.held.ready_queues import ready_at
 from stepscope.app.debug.held.thread_phases import phases_at
 from stepscope.app.debug.shown.scheduler_lines import NOT_RECORDED, doing, ready_text
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.present.blocks import Block, Fact, Heading, Table
 from stepscope.app.present.facts import decision
 from stepscope.app.present.where import when
@@ -19,7 +20,6 @@ from stepscope.app.timeline import Lane, Timeline
 from stepscope.app.timeline.listed.labels import block_name
 from stepscope.app.units import duration
 from stepscope.ingest.trace import Trace
-from stepscope.ingest.whole_numbers import whole_number
 
 MOST_WAITING = 8
 Row = Mapping[str, Any]

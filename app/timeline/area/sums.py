@@ -15,13 +15,13 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.palette import HELD, NOT_BUSY
 from stepscope.app.timeline.area.cut_spans import Area, spans_in
 from stepscope.app.timeline.area.selection import MOST_LETTERS, Pick
 from stepscope.app.timeline.area.span_names import SpanNames
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.span_index import Section
-from stepscope.ingest.whole_numbers import whole_number
 
 PERCENTILES = (50, 90, 99)
 LENGTHS = ("ns", "mean_ns", *(f"p{each}_ns" for each in PERCENTILES), "max_ns")

@@ -22,7 +22,7 @@ from stepscope.app.tui.actions import SCROLLS, actions
 from stepscope.app.tui.pages.overview_words import verdict
 from stepscope.app.tui.pages.page import Opened, Page
 from stepscope.app.tui.widgets.chart import Chart, Layer, Numbers
-from stepscope.app.tui.widgets.in_prose.columns import column_width
+from stepscope.app.tui.widgets.in_prose.side_columns import column_width
 from stepscope.app.tui.widgets.prose import Beside, Painted, Prose, Shown
 from stepscope.app.tui.widgets.small_charts import chart_lines
 from stepscope.ingest.errors import StepscopeError

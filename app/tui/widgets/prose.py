@@ -25,7 +25,7 @@ from stepscope.app.present.blocks import (
 )  # fmt: skip
 from stepscope.app.tui.cells import strip_of
 from stepscope.app.tui.ink import ACCENT, MUTED, PANEL, RAISED, TEXT, TONES, ink
-from stepscope.app.tui.widgets.in_prose.columns import beside, column_width
+from stepscope.app.tui.widgets.in_prose.side_columns import beside, column_width
 from stepscope.app.tui.widgets.in_prose.table_pieces import table_pieces
 from stepscope.app.tui.widgets.in_prose.target_action import action_of
 from stepscope.app.tui.widgets.scrolling import Scrolling

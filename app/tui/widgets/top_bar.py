@@ -56,15 +56,15 @@ class TopBar(Bar):
     def _verdict(self) -> Sequence[Piece]:
         if self.result is None or self.progress:
             return [Piece(f" {self.progress} ", ink(MUTED, PANEL))] if self.progress else []
-        found, unjudged = tally(self.result), []
+        found, blind = tally(self.result), []
         if self.result.coverage.verdict:
             # No count of errors is told where nothing looked for any; what was found is.
             found = {severity: number for severity, number in found.items() if number}
             said = f" {NOT_APPLICABLE} no rule could judge "
-            unjudged = [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
+            blind = [Piece(said, ink(TEXT, PANEL), "app.page('findings')")]
         elif not any(found.values()):
             return [Piece(" ✔ nothing found ", ink(MUTED, PANEL), "app.page('findings')")]
-        return unjudged + [
+        return blind + [
             Piece(
                 f" {SEVERITY_MARKS[severity].glyph} {count(number)} ",
                 ink(SEVERITY_MARKS[severity].colour if number else MUTED, PANEL, bold=bool(number)),

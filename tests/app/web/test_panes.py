@@ -254,11 +254,11 @@ def test_an_answer_of_very_many_rows_is_cut_and_says_so() -> None:
 def test_rules_that_could_not_judge_are_counted_by_family_and_listed_on_a_click() -> None:
     told = about(small(), resolve(small(), ""))
 
-    (folded,) = (each for each in told if isinstance(each, html.Details))
+    (details,) = (each for each in told if isinstance(each, html.Details))
     codes = check(conflict_trace()).not_applicable
-    assert vars(folded)["open"] is False
-    assert said(folded).startswith(f"{len(codes)} rules: ")
-    assert all(code in said(folded) for code in codes)
+    assert vars(details)["open"] is False
+    assert said(details).startswith(f"{len(codes)} rules: ")
+    assert all(code in said(details) for code in codes)
 
 
 def test_what_was_found_is_told_by_rule_with_its_name_the_worst_first() -> None:

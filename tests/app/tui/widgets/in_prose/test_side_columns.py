@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.app.present.blocks import Paragraph
-from stepscope.app.tui.widgets.in_prose.columns import GAP, column_width
+from stepscope.app.tui.widgets.in_prose.side_columns import GAP, column_width
 from stepscope.app.tui.widgets.prose import Beside, lay_out
 from stepscope.app.widths import width_of
 
