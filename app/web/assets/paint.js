@@ -74,7 +74,7 @@ function box(ctx, x, y, width, height, state) {
     return;
   }
   ctx.roundRect(x, y, width, height, width > 5 ? 2 : 0);
-  ctx.fillStyle = state.cue === "mark" && width > 12 ? `${state.colour}30` : state.colour;
+  ctx.fillStyle = state.cue === "mark" ? `${state.colour}30` : state.colour;
   ctx.fill();
   if (state.cue === "hatch") {
     ctx.fillStyle = hatching(ctx);
@@ -159,7 +159,7 @@ export function spans(ctx, lane, view, y, height) {
     const to = (lane.end[i] - view.t0) * view.scale;
     if (to < 0 || from > view.width) continue;
     const state = view.states[lane.state[i]];
-    if (state.cue === "mark") points.push([to - from > 12 ? from + 7 : from, state]);
+    if (state.cue === "mark") points.push([from + Math.min(7, (to - from) / 2), state]);
     if (state.cue !== "mark" && isMoment(lane, i)) {
       moments.push([from, state]);
       continue;
