@@ -142,6 +142,8 @@ def _ttft(life: Life, told: Mapping[str, Any]) -> str:
 def _tpot(told: Mapping[str, Any]) -> str:
     if told["tpot_ns"] is not None:
         return duration(round(told["tpot_ns"]))
+    if told["num_tokens"] == 1:
+        return "not known: it has one token"
     if told["ttft_ns"] is not None and told["ttft_ns"] == told["latency_ns"]:
         return "not known: all tokens came at once"
     return "not known" if told["latency_ns"] is not None else "not known: it did not finish"

@@ -71,7 +71,8 @@ def area_table(sums: AreaSums, timeline: Timeline, by: str, most: int = MOST_ROW
 def _measured(sums: AreaSums, by: str, most: int) -> AreaTable:
     frame = sums.by_name if by == "name" else sums.by_state
     lengths = ["ns", "mean_ns", *(f"p{each}_ns" for each in PERCENTILES), "max_ns"]
-    lengths += ["held_ns"] if by == "name" else []
+    is_held = by == "name" and bool(frame["held_ns"].sum())
+    lengths += ["held_ns"] if is_held else []
     called = {"ns": "sum", "mean_ns": "mean", "max_ns": "longest", "held_ns": "held"}
     columns = (by, "spans", *(called.get(each, each.removesuffix("_ns")) for each in lengths))
     rows = tuple(

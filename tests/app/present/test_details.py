@@ -23,7 +23,8 @@ from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.traces import trace_of
 
 OF_THE_PAGE = ("copy", "link")
-DRAWN = ("·",)
+DRAWN = ("·", "→")
+"""What stands between words in one front, where the other has lines or columns."""
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ async def test_a_mark_is_summed_by_name_state_and_lane() -> None:
             await press(pilot, "t")
         assert seen == ["name", "state", "lane", "lane"]
         assert text_of(page.table).splitlines()[0].split() == [
-            "name", "spans", "sum", "mean", "p50", "p90", "p99", "longest", "held"
+            "name", "spans", "sum", "mean", "p50", "p90", "p99", "longest"
         ]  # fmt: skip
 
 
