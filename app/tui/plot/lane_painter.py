@@ -255,7 +255,12 @@ class LanePainter:
 
     def _paint_cursor(self, line: Line, surface: str) -> None:
         x = self.plot.cell(self.state.cursor_ns)
-        if self.plot.left <= x < self.plot.right and line.glyph(x) == " ":
+        if not self.plot.left <= x < self.plot.right:
+            return
+        # A blank between the words of a span's name is no free cell.
+        free = on(surface).bgcolor, on(MARK).bgcolor
+        is_free = line.glyph(x) == " " and line.style(x).bgcolor in free
+        if is_free:
             line.put(x, "┊", ink(BORDER if self.state.span else ACCENT, surface))
 
     def _paint_finding(self, line: Line) -> None:

@@ -101,7 +101,8 @@ class TimeAxis(Widget):
     def _paint_cursor(self, line: Line, state: Navigator, plot: Plot) -> None:
         if plot.viewport.t0 <= state.cursor_ns < plot.viewport.t1:
             x = plot.cell(state.cursor_ns)
-            if line.glyph(x) in " ╷":
+            is_in_label = " " not in line.glyph(x - 1) + line.glyph(x + 1)
+            if line.glyph(x) in " ╷" and not is_in_label:
                 line.put(x, "▼", ink(ACCENT, PANEL))
             else:
                 line.restyle(x, x + 1, ink(PANEL, ACCENT, bold=True))
