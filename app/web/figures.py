@@ -46,6 +46,8 @@ ANY_DISTANCE = -1
 """However far the next point is from the mouse, Plotly takes it for what is pointed at."""
 FEW_STEPS = 12
 """Fewer steps than this have a tick each."""
+FEW_BARS = 32
+"""Between more bars than this a gap is less than a pixel, and seen between some of them alone."""
 LEAST_ROOM = 4
 """An axis has room for so many steps, so that one alone is not as wide as the chart."""
 MIDDLE = {"xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
@@ -99,11 +101,8 @@ def tokens_near(of: Composition, index: int | None) -> go.Figure:
     near = slice(max(0, middle - NEAR), middle + NEAR + 1)
     step = of.step[near]
     place = np.arange(len(step))
-    figure = go.Figure(
-        layout=layout(
-            barmode="stack", bargap=0.12, margin={"l": 34, "r": 9, "t": 6, "b": 34}, hovermode="x"
-        )
-    )
+    margin, gap = {"l": 34, "r": 9, "t": 6, "b": 34}, 0 if len(step) > FEW_BARS else 0.12
+    figure = go.Figure(layout=layout(barmode="stack", bargap=gap, margin=margin, hovermode="x"))
     layers = ((DECODE, of.decode_tokens), (PREFILL, of.prefill_tokens))
     for state, values in (*layers, (RECOMPUTE, of.recompute_tokens)):
         figure.add_bar(
