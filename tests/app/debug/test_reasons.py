@@ -121,7 +121,7 @@ def test_the_detail_prints_the_step_the_batch_what_changed_and_who_was_left_out(
     header = {row[0]: row[1] for row in tables["step"].rows}
     assert header["tokens"] == "1 decode, prefill unknown, budget 8"
     assert header["KV blocks free"] == "2 of 9"
-    assert tables["batch"].rows == (("0", "a", "decode", "1", "4", "4", "", ""),)
+    assert tables["batch"].rows == (("0", "a", "decode", "1", "4", "4"),)
     assert tables["changed"].rows == (("waiting", "1", "2  +b"), ("running", "2", "1  -b"))
     left = [
         dict(zip(tables["left out"].columns, row, strict=True)) for row in tables["left out"].rows

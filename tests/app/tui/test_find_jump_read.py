@@ -55,7 +55,7 @@ async def test_the_details_answer_what_why_and_how_to_fix() -> None:
         assert "admitted: group 1: AIC free, AIVs not consulted" in " ".join(said.split())
         beside, group = said.split("STATE BEFORE · AFTER")[1].split("GROUP 1")
         before_after = [line.split() for line in beside.splitlines() if line.startswith("AIC")]
-        assert before_after == [["AIC", "idle", "qk_pv"]]
+        assert before_after == [["AIC", "idle", "→", "qk_pv"]]
         assert all(kind in group for kind in ("AIC", "AIV0", "AIV1"))
 
 

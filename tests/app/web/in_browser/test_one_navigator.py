@@ -36,6 +36,7 @@ WALKS = {
     "lanes": "j j l j k n j j",
     "a marked range": "j l m l l m f f Escape Escape",
     "lanes of a mark": "j l m l m M l M j M M Escape",
+    "what is in view, marked": "w w d v M a v 0 v Escape",
     "arrows and a path": "j l l } { x } Escape x",
     "colours": "o j l o l o",
     "pinned lanes": "j j p j j p k k p",
