@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import click
 import polars as pl
@@ -39,6 +40,11 @@ def blamed(given: list[tuple[int, list[tuple[Cause, int]]]]) -> Blame:
     return Blame("t", pl.DataFrame(rows), pl.DataFrame(rows), frame, ())
 
 
+def ends_of(rows: list[dict[str, Any]]) -> tuple[int, int]:
+    """When the first of them came and the last ended."""
+    return min(row["arrive_ns"] for row in rows), max(row["ended_ns"] for row in rows)
+
+
 @given(requests)
 def test_a_piece_of_a_bar_is_where_its_cause_was(
     given: list[tuple[int, list[tuple[Cause, int]]]],
@@ -65,8 +71,7 @@ def test_cells_do_not_overlap_and_stay_on_the_scale(
 ) -> None:
     told = blamed(given)
     bars, rows = Bars(told), told.requests.to_dicts()
-    first = min(row["arrive_ns"] for row in rows)
-    last = max(row["ended_ns"] for row in rows)
+    first, last = ends_of(rows)
     for row in rows:
         drawn = bars.cells(row, first, last, width)
         assert bool(drawn) == (row["latency_ns"] > 0)
@@ -83,8 +88,7 @@ def test_a_cell_shows_what_was_in_it_and_all_of_them_what_each_cause_took(
 ) -> None:
     told = blamed(given)
     bars, rows = Bars(told), told.requests.to_dicts()
-    first = min(row["arrive_ns"] for row in rows)
-    last = max(row["ended_ns"] for row in rows)
+    first, last = ends_of(rows)
     assume(last - first >= 100 * width)  # else a nanosecond is more than a cell
     for row in rows:
         began, pieces, num_cells = row["arrive_ns"] - first, bars.pieces(row), Counter[str]()
