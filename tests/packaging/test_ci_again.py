@@ -17,6 +17,18 @@ def test_passes_alone():
         raise AssertionError
 """
 
+LOOKS = (
+    BY_CHANCE.replace("def test_passes_alone():", "def test_passes_alone(snapshot):")
+    + """
+    assert snapshot == "what it looks like"
+
+def test_of_another_look(snapshot):
+    assert snapshot == "what it looks like"
+"""
+)
+
+PICTURE = "# name: {name}\n  'what it looks like'\n# ---\n"
+
 
 def test_a_test_that_fails_only_once_is_named_and_stops_nobody(tmp_path: Path) -> None:
     done = _failed_and_again(tmp_path, BY_CHANCE)
@@ -24,6 +36,20 @@ def test_a_test_that_fails_only_once_is_named_and_stops_nobody(tmp_path: Path) -
     assert done.returncode == 0
     assert "test_passes_alone PASSED" in done.stdout
     assert "by chance" in done.stdout
+
+
+def test_pictures_of_the_tests_that_are_not_run_again_stop_nobody(tmp_path: Path) -> None:
+    kept = tmp_path / "__snapshots__" / "test_these.ambr"
+    kept.parent.mkdir()
+    looks = ("test_of_another_look", "test_passes_alone")
+    pictures = "".join(PICTURE.format(name=name) for name in looks)
+    kept.write_text(f"# serializer version: 1\n{pictures}")
+
+    done = _failed_and_again(tmp_path, LOOKS)
+
+    assert "1 snapshot unused" in done.stdout
+    assert "test_passes_alone PASSED" in done.stdout
+    assert done.returncode == 0
 
 
 def test_a_test_that_fails_again_is_a_fault(tmp_path: Path) -> None:

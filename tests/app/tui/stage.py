@@ -9,7 +9,9 @@ from functools import cache
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 from textual.worker import WorkerCancelled
 
 from stepscope.analyzers.check.run import CheckResult
@@ -241,6 +243,7 @@ async def settle(pilot: Pilot[Any]) -> None:
             await pilot.app.workers.wait_for_complete()
         await pilot._wait_for_screen()  # until every widget has handled what it was sent
         await asyncio.sleep(FRAME_S)
+        _hold_cursors(pilot.app.screen)
         screen, shown = pilot.app.screen, screen_text(pilot)
         is_due = screen._layout_required or screen._dirty_widgets or list(pilot.app.workers)
         frames_alike = 0 if is_due or shown != seen else frames_alike + 1
@@ -248,6 +251,13 @@ async def settle(pilot: Pilot[Any]) -> None:
             return
         seen = shown
     raise AssertionError("the screen does not settle")
+
+
+def _hold_cursors(screen: Screen[Any]) -> None:
+    """Show the cursor of whatever is typed into: one that blinks is there for half of the time."""
+    for box in screen.query("Input, TextArea"):
+        assert isinstance(box, Input | TextArea)
+        box.cursor_blink = False
 
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input
 
 from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.tui.pages.step import StepPage
@@ -85,8 +84,6 @@ def test_what_the_fix_would_have_changed_looks_as_it_did(
         assert what_ifs.last
         what_ifs.last.out = Path("kept") / what_ifs.last.out.name  # wherever the tests are run
         await press(pilot, "escape", "W", "pagedown", "pagedown")
-        app.screen.query_one(Input).cursor_blink = False  # it is there for half of the time
-        await settle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=arrive)
 
