@@ -26,11 +26,12 @@ _ON_LIGHT = {
     "#0072B2": "#3377BE", "#D55E00": "#A13204", "#CC79A7": "#82445B", "#8A8F98": "#7A808A",
     "#6D71DB": "#668FFB", "#F4A42C": "#AC821C", "#90FED5": "#1B652F", "#E0405A": "#F054A6",
     "#A6ACF2": "#794495",
-    "#7F8B9B": "#5B6472",
+    "#7F8B9B": "#5B6472", "#F5B972": "#7A4E00",
 }  # fmt: skip
-"""Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye."""
-SEVERITIES_ON_LIGHT = {"error": "#B1110B", "warning": "#7A4E00", "info": _ON_LIGHT[MUTED]}
-"""Findings are words as well, so a warning is darker than the decode whose colour it has else."""
+"""Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye.
+
+Findings are words as well, so a warning is darker than the decode that it looks like else.
+"""
 SURFACES = {
     "background": BACKGROUND, "panel": PANEL, "raised": RAISED, "border": BORDER, "text": TEXT,
     "muted": MUTED, "accent": ACCENT, "hit": HIT, "flag": FLAG,
@@ -45,18 +46,11 @@ def colour(of: str, *, is_light: bool) -> str:
     return _ON_LIGHT.get(of.upper(), of) if is_light else of
 
 
-def severity_colour(severity: str, *, is_light: bool) -> str:
-    """The colour of a finding's mark and its words."""
-    return SEVERITIES_ON_LIGHT[severity] if is_light else SEVERITY_MARKS[severity].colour
-
-
 def surfaces(*, is_light: bool) -> dict[str, str]:
     """The colours of a page, and those of findings, by what they are for."""
-    named = {name: colour(of, is_light=is_light) for name, of in SURFACES.items()}
-    return {
-        **named,
-        **{each: severity_colour(each, is_light=is_light) for each in SEVERITY_MARKS},
-    }
+    of_findings = {severity: mark.colour for severity, mark in SEVERITY_MARKS.items()}
+    named = {**SURFACES, **of_findings}
+    return {name: colour(of, is_light=is_light) for name, of in named.items()}
 
 
 def drawn() -> tuple[str, ...]:

@@ -97,9 +97,10 @@ class Mark:
 
 SEVERITY_MARKS: dict[str, Mark] = {
     "error": Mark("✖", "#F95213"),
-    "warning": Mark("▲", "#F5B971"),
+    "warning": Mark("▲", "#F5B972"),
     "info": Mark("●", MUTED),
 }
+"""A warning is a shade of its own, as close to decode as can be: on a light ground it is darker."""
 FLAG, FLAG_GLYPH = "#7FD1A0", "⚑"
 """Where a user put a flag."""
 DIVERGED_GLYPH = "≠"

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from stepscope.app.printable import plain
 
+JOINTS = frozenset("_-/.,:;|=&?)>]}")
+"""Where names and addresses are broken: behind one of these, if half of the line is full."""
 LEAST_IN_TWO = 9
 """In fewer cells the beginning of a name says more than its two ends."""
 
@@ -64,7 +66,10 @@ def _first_of(glyphs: Iterable[tuple[str, int]], width: int) -> Iterator[str]:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """`text` broken at spaces into lines of at most `width` cells; long words are broken too."""
+    """`text` broken at spaces into lines of at most `width` cells; long words are broken too.
+
+    They are broken behind a joint where one is near: `paged_` and `attention`.
+    """
     lines, line = [], ""
     words = plain(text).split()
     for word in (piece for each in words for piece in _pieces(each, max(width, 1))):
@@ -78,14 +83,26 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    piece, used = "", 0
+    """A word in pieces of at most `width` cells, which end behind a joint where one is near."""
+    piece, used = list[tuple[str, int]](), 0
     for glyph, cells in graphemes(word):
         if used + cells > width and piece:
-            yield piece
-            piece, used = "", 0
-        piece, used = piece + glyph, used + cells
+            end = _last_joint(piece)
+            yield "".join(each for each, _ in piece[:end])
+            piece = piece[end:]
+            used = sum(cells for _, cells in piece)
+        piece.append((glyph, cells))
+        used += cells
     if piece:
-        yield piece
+        yield "".join(each for each, _ in piece)
+
+
+def _last_joint(piece: Sequence[tuple[str, int]]) -> int:
+    """Where a piece ends that may not be longer: behind its last joint, or where it is full."""
+    for end in range(len(piece), len(piece) // 2, -1):
+        if piece[end - 1][0] in JOINTS:
+            return end
+    return len(piece)
 
 
 def aligned(

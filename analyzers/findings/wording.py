@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from stepscope.ingest.times import MS, SECOND, US
 
-_UNITS = ((SECOND, "s"), (MS, "ms"), (US, "us"))
+_UNITS = ((SECOND, "s"), (MS, "ms"), (US, "µs"))
 NUMBER = r"\d+"  # what stands for one in a text: of texts that differ in these alone, one is told
 
 
 def duration(ns: float) -> str:
-    """A time in the unit in which it is read best: `840 ns`, `3.0 us`, `12.4 ms`, `8.1 s`."""
+    """A time in the unit in which it is read best: `840 ns`, `3.0 µs`, `12.4 ms`, `8.1 s`."""
     for size, unit in _UNITS:
         if abs(ns) >= size:
             return f"{ns / size:,.1f} {unit}"

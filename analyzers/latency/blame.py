@@ -20,7 +20,7 @@ import polars as pl
 from stepscope.analyzers.latency.attribution import attributions, run_attributions
 from stepscope.analyzers.latency.behind import passed_on, with_heads
 from stepscope.analyzers.latency.causes import CAUSES, Cause
-from stepscope.analyzers.latency.gpu_time import executed
+from stepscope.analyzers.latency.gpu_time import executed, windows
 from stepscope.analyzers.latency.intervals import intervals
 from stepscope.analyzers.latency.notes import notes
 from stepscope.analyzers.latency.request_lines import lines, scheduled, steps
@@ -103,7 +103,8 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     names_requests = _names_requests(trace)
     ran = executed(trace)
     in_batches = scheduled(trace, every_step) if names_requests else run_scheduled(every_step, ran)
-    every = (lines(trace, in_batches) if names_requests else run_lines(every_step)).collect()
+    told = lines(trace, in_batches) if names_requests else _runs(trace, every_step, ran)
+    every = told.collect()
     asked = every
     if request is not None:
         asked = asked.filter(pl.col("request").is_in(_named(trace, asked, request)))
@@ -120,6 +121,12 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
         _in_order(asked, caused),
         tuple(notes(trace, asked, caused, ran)),
     )
+
+
+def _runs(trace: Trace, every_step: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:
+    """The whole run of each rank that has steps, or whose GPU did anything."""
+    has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
+    return run_lines(every_step, windows(trace).filter(has_gpu))
 
 
 def _names_requests(trace: Trace) -> bool:

@@ -10,6 +10,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.ingest.trace import Trace
 
 MOST_KINDS = 5
+INFERRED = "what a kernel was for is inferred from its name; of two at once, the first cause counts"
 
 
 def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
@@ -18,7 +19,12 @@ def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     if not profiled.filter(~has_gpu, pl.col("cpu_dur_ns").is_not_null()).is_empty():
         yield "no kernel is in the profile: steps are as long as the CPU was in them"
-    steps = profiled.filter(has_gpu)
+    if not ran.is_empty():
+        yield from _of_steps(profiled.filter(has_gpu), ran)
+        yield INFERRED
+
+
+def _of_steps(steps: pl.DataFrame, ran: pl.DataFrame) -> Iterator[str]:
     if steps.is_empty():
         return
     yield from _by_kind(steps.filter(pl.col("gpu_ts_ns").is_not_null()))
@@ -29,7 +35,6 @@ def gpu_notes(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
             f"{alone:,} of {len(ran):,} kernels and copies belong to no step; what they took "
             "counts all the same"
         )
-    yield "what a kernel was for is inferred from its name; of two at once, the first cause counts"
 
 
 def _by_kind(steps: pl.DataFrame) -> Iterator[str]:

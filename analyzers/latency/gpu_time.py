@@ -45,6 +45,15 @@ def of_gpu(spans: pl.LazyFrame) -> pl.LazyFrame:
     return spans.filter(_category().is_in(ON_DEVICE), pl.col("dur_ns").is_not_null())
 
 
+def windows(trace: Trace) -> pl.DataFrame:
+    """From the first span of each rank to its last end: rank, from_ns, to_ns."""
+    from_ns, to_ns = times()
+    lasted = trace.spans.filter(pl.col("ts_ns").is_not_null()).with_columns(
+        pl.col("dur_ns").fill_null(0)
+    )
+    return lasted.group_by("rank").agg(from_ns.min(), to_ns.max()).collect()
+
+
 def moments(trace: Trace, ran: pl.DataFrame) -> Layers:
     """When each cause holds: rank, from_ns, to_ns; where several do, the first of them counts."""
     busy: Layers = [(kind, ran.lazy().filter(pl.col("kind") == kind)) for kind in KINDS]

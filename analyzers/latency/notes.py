@@ -32,11 +32,14 @@ def notes(
         )
         return
     if lines.is_empty():
-        yield "the trace has neither requests nor steps, so there is no latency to explain"
+        yield (
+            "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "
+            "to explain"
+        )
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():
-        yield "the trace names no requests, so the time of the whole run is explained, step by step"
+        yield from _of_runs(trace, lines)
     elif late := int((~named["has_arrival"]).sum()):
         yield f"{times(late, 'request')} without an arrival: counted from where first seen"
     if still := int(named["outcome"].is_null().sum()):
@@ -48,6 +51,17 @@ def notes(
     if named.is_empty():
         yield from _cut_in_two(trace, ran)
     yield from _unknown(trace, lines, attributed, ran)
+
+
+def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
+    """What is explained of a trace that names no requests."""
+    yield "the trace names no requests, so the time of the whole run is explained"
+    ranks = trace.steps.select("rank").unique().collect()
+    if alone := len(lines.join(ranks, on="rank", how="anti")):
+        yield (
+            f"no step of {times(alone, 'rank')} is known: what is explained is from the first span "
+            "to the last end"
+        )
 
 
 def _inferred(trace: Trace) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The line of a trace that names no request: from its first step to its last, rank by rank.
 
-A profile knows what each step was, and not for whom. So what is blamed is the run itself. Where it
+Of a rank without steps whose GPU did anything it is from the first span to the last end. A
+profile knows what each step was, and not for whom. So what is blamed is the run itself. Where it
 tells what the GPU executed, that is it (`gpu_time`). Where it does not, steps are what their tags
 say, and a mixed one is cut in two by its tokens, as the share of each is not known; where its
 tokens are not told apart, neither is its time.
@@ -14,16 +15,19 @@ from stepscope.analyzers.latency.intervals import CODE, NUMBER_OF
 from stepscope.ingest.times import FAR_NS
 
 
-def run_lines(steps: pl.LazyFrame) -> pl.LazyFrame:
+def run_lines(steps: pl.LazyFrame, windows: pl.DataFrame) -> pl.LazyFrame:
     """One row per rank, with the columns of `intervals.lines`; the request is null.
 
-    A last step of which no end is known does not count: nobody knows when the run ended.
+    `windows` has rank, from_ns and to_ns of those that have a line without steps. A last step of
+    which no end is known does not count: nobody knows when the run ended.
     """
     is_known = pl.col("to_ns") < FAR_NS
     to_ns = pl.max_horizontal(pl.col("to_ns").filter(is_known).max(), pl.col("from_ns").max())
     lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), to_ns)
+    alone = windows.lazy().join(steps, on="rank", how="anti")
     return (
-        lasts.select(
+        pl.concat([lasts, alone])
+        .select(
             "rank",
             "from_ns",
             "to_ns",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.analyzers.latency.gpu_time import on_gpu, times
+from stepscope.analyzers.latency.gpu_time import on_gpu, times, windows
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.analyzers.views.interval_union import merged, shares
 from stepscope.ingest.derive.launches import device_of
@@ -29,9 +29,8 @@ def gpu_use(trace: Trace) -> pl.DataFrame:
     """
     ran = _by_device(trace)
     devices = ran.select(DEVICE).unique().sort(DEVICE).with_row_index("place")
-    windows = _windows(trace)
     numbered = ran.join(devices, on=DEVICE)
-    window = devices.join(windows, on="rank").select(
+    window = devices.join(windows(trace), on="rank").select(
         pl.col("place").cast(pl.Int32).alias("rank"), "from_ns", "to_ns"
     )
     # Each device has an axis of its own, as each rank has elsewhere.
@@ -75,14 +74,6 @@ def _by_device(trace: Trace) -> pl.DataFrame:
         "rank", *times(), device=device_of(pl.col("track")),
         kind=kind_of(pl.col("name"), pl.col("category")),
     ).collect()  # fmt: skip
-
-
-def _windows(trace: Trace) -> pl.DataFrame:
-    from_ns, to_ns = times()
-    lasted = trace.spans.filter(pl.col("ts_ns").is_not_null()).with_columns(
-        pl.col("dur_ns").fill_null(0)
-    )
-    return lasted.group_by("rank").agg(from_ns.min(), to_ns.max()).collect()
 
 
 def kernel_sums(ran: pl.LazyFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.findings.finding_table import FINDINGS
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.dap.shown_state import Shown
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.stop import Does, Hit
@@ -93,5 +94,5 @@ class Desk:
         except ConfigError as error:
             return {"verified": False, "message": str(error)}
         kept.append(stop.number)
-        hits = f"{len(stop):,} {'hit' if len(stop) == 1 else 'hits'}"
+        hits = times(len(stop), "hit")
         return {"id": stop.number, "verified": True, "message": hits}

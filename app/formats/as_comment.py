@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.diff.compare import Difference
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.gate.judge import Judged
 from stepscope.app.present.diff_text import amount, fate_of, total_name, verdict
 from stepscope.app.printable import markdown_literal
@@ -80,7 +81,7 @@ def _who_lost(requests: pl.DataFrame) -> Iterator[str]:
     if lost.is_empty():
         return
     yield ""
-    yield f"{len(lost):,} requests lost by it; most of all:"
+    yield f"{times(len(lost), 'request')} lost by it; most of all:"
     yield ""
     for row in lost.sort("gain_ns", nulls_last=False).head(WORST).iter_rows(named=True):
         fates = " → ".join(markdown_literal(fate_of(row, run)) for run in "ab")

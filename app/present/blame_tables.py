@@ -42,7 +42,10 @@ def totals_table(blamed: Blame, *, is_brief: bool = False) -> Table:
 def request_table(
     row: Mapping[str, Any], before: Mapping[str, Any] | None = None, *, has_meanings: bool = False
 ) -> Table:
-    """What a row of `Blame.requests` went to; `before` is its row until the first token."""
+    """What a row of `Blame.requests` went to; `before` is its row until the first token.
+
+    A run that names no requests has no first token, and its row no `before`.
+    """
     whole = max(row["latency_ns"], 1)
     causes = [cause for cause in CAUSES if row[cause.column]]
     rows: list[tuple[object, ...]] = [
@@ -51,7 +54,7 @@ def request_table(
         for cause in causes
     ]  # fmt: skip
     columns: tuple[str, ...] = ("", "cause", "took", "share")
-    if before is not None:
+    if before is not None and row["request"] is not None:
         columns = (*columns, "to 1st token", "after")
         rows = [
             (*cells, duration(first := before[cause.column]), duration(row[cause.column] - first))
@@ -98,7 +101,7 @@ def row_name(row: Mapping[str, Any], widest: int | None = None) -> str:
 
 
 def outcome(row: Mapping[str, Any]) -> str:
-    """How a request ended; of a run that names none, which steps the row is of."""
+    """How a request ended; of a run that names none, whose run it is."""
     if row["request"] is None:
-        return f"all steps of rank {row['rank']}"
+        return f"all of rank {row['rank']}"
     return row["outcome"] or "still there when the trace ended"

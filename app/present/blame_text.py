@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.blame import spread
 from stepscope.app.palette import INK, TEXT
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
@@ -101,9 +102,10 @@ def _how_many(blamed: Blame) -> str:
     if blamed.requests.is_empty():
         return "nothing to blame"
     if not blamed.names_requests:
-        return f"no requests, {duration(blamed.total_ns)} of steps"
-    count = len(blamed.requests)
-    return f"{count:,} request{'' if count == 1 else 's'}, {duration(blamed.total_ns)} together"
+        ranks = times(len(blamed.requests), "rank")
+        return f"no requests, {ranks}, {duration(blamed.total_ns)} together"
+    requests = times(len(blamed.requests), "request")
+    return f"{requests}, {duration(blamed.total_ns)} together"
 
 
 def _name(row: Mapping[str, Any]) -> str:

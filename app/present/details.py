@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import NOT_BUSY, SEVERITY_MARKS, STATES
 from stepscope.app.present.blocks import (
     AtRequest,
@@ -145,7 +146,7 @@ def _lane_in_range(lane: Lane, sums: Mapping[int, Sum], length_ns: int) -> Runs:
         for state in NOT_BUSY
         if state in sums and sums[state].ns
     ]
-    spans = f", {count(num_spans)} span{'' if num_spans == 1 else 's'}"
+    spans = f", {times(num_spans, 'span')}"
     share = f"{busy_ns(sums) / length_ns:>6.1%}  "
     return Runs(((share, Tone.TEXT), (f"{lane_name(lane)}{spans}{''.join(other)}", Tone.MUTED)))
 

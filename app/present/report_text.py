@@ -9,6 +9,7 @@ from stepscope.analyzers.check.coverage import BLIND
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.where import where
 from stepscope.app.printable import plain
@@ -69,15 +70,11 @@ def tally(findings: Iterable[Finding]) -> str:
     for finding in findings:
         counts[finding.severity] += finding.count
     parts = [
-        f"{SEVERITY_MARKS[severity].glyph} {counts[severity]:,} {_plural(word, counts[severity])}"
+        f"{SEVERITY_MARKS[severity].glyph} {times(counts[severity], word)}"
         for severity, word in _WORDS.items()
         if counts[severity]
     ]
     return "  ".join(parts) or "nothing found"
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
 
 
 def _rule_lines(findings: list[Finding], start_ns: int, show_all: bool) -> list[str]:

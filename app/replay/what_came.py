@@ -147,4 +147,4 @@ def _share(error: float | None) -> str:
 
 
 def _us(number: float) -> str:
-    return f"{number / 1000:.3g} us"
+    return f"{number / 1000:.3g} µs"

@@ -70,7 +70,7 @@ def load_of(
 def _of_counter(counter: Counter | None, edges: Ints) -> LoadOverTime:
     """What a counter's lane shows of it; nothing if there is none."""
     if counter is None:
-        return LoadOverTime("nothing", (), np.zeros((0, len(edges) - 1), np.float32))
+        return LoadOverTime("no load", (), np.zeros((0, len(edges) - 1), np.float32))
     heights = counter.series(edges).heights()[None].astype(np.float32)
     return LoadOverTime(counter.name.label, (palette.COUNTER,), heights / np.float32(255))
 

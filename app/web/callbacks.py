@@ -109,6 +109,7 @@ def _answer_view(app: Dash, source: Source) -> None:
 
     @app.callback(
         Output("load", "figure"),
+        Output("told-load", "children"),
         Output("told-load", "title"),
         Input("light", "data"),
         Input("revision", "data"),
@@ -116,10 +117,11 @@ def _answer_view(app: Dash, source: Source) -> None:
     )
     def draw_load(is_light: bool | None, revision: object) -> tuple[Any, ...]:
         if is_light is None:
-            return no_update, no_update
+            return no_update, no_update, no_update
         loads = source.at(revision).loads
         drawn = figures.loads(loads)
-        return shades.figure_in_light(drawn) if is_light else drawn, loads[0].what
+        what = loads[0].what if len(loads) == 1 else f"{loads[0].what}, A · B"
+        return shades.figure_in_light(drawn) if is_light else drawn, what, what
 
 
 def _tokens(loaded: LoadedTrace, index: int | None, *, is_light: bool) -> Any:

@@ -74,10 +74,10 @@ class Fit:
         cost = self.cost
         kv = f" + {cost.kv_token_ns} ns a KV token" if self.has_kv_tokens else ""
         return (
-            f"{cost.base_ns / 1e6:.3f} ms a step + {cost.prefill_token_ns / 1e3:.3f} us a prompt "
-            f"token + {cost.decode_row_ns / 1e3:.3f} us a decode row{kv}{self._rest()}, from "
+            f"{cost.base_ns / 1e6:.3f} ms a step + {cost.prefill_token_ns / 1e3:.3f} µs a prompt "
+            f"token + {cost.decode_row_ns / 1e3:.3f} µs a decode row{kv}{self._rest()}, from "
             f"{self.num_steps - self.num_outliers} of {self.num_steps} steps (R2 "
-            f"{self.r_squared:.3f}, half of them within {self.median_residual_ns / 1e3:.1f} us"
+            f"{self.r_squared:.3f}, half of them within {self.median_residual_ns / 1e3:.1f} µs"
             f"{self._errors()})"
         )
 
@@ -88,7 +88,7 @@ class Fit:
             (cost.new_size_ns, "the first step of a size"), (cost.first_ns, "the first step"),
             (cost.gap_ns, "between steps"), (cost.gap_row_ns, "a row between steps"),
         )  # fmt: skip
-        return "".join(f" + {ns / 1e3:.3f} us {what}" for ns, what in prices if ns)
+        return "".join(f" + {ns / 1e3:.3f} µs {what}" for ns, what in prices if ns)
 
     def _errors(self) -> str:
         held = self.held_out_error

@@ -31,9 +31,9 @@ class CostModel:
     from the public model card and data sheet (300 GB/s, 121 dense bf16 TFLOP/s):
 
     - `base_ns`: a step reads every weight once, 8.03e9 x 2 B / 300 GB/s = 53.5 ms.
-    - `prefill_token_ns`: 2 x 8.03e9 FLOP at half of the peak = 265 us.
+    - `prefill_token_ns`: 2 x 8.03e9 FLOP at half of the peak = 265 µs.
     - `decode_row_ns`: a decode row's arithmetic hides behind the weights; what is left is the
-      host's work, 2.2 ms at 256 rows of vLLM's `schedule` and `update_from_output` = 8.6 us.
+      host's work, 2.2 ms at 256 rows of vLLM's `schedule` and `update_from_output` = 8.6 µs.
     - `kv_token_ns`: K and V of 32 layers x 8 heads x 128 in bf16, 131,072 B / 300 GB/s = 437 ns.
     """
 

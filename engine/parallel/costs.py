@@ -11,7 +11,7 @@ Milliseconds of a decode step of a 122B model (10B active, 4 bits) on 2 x GB10, 
 They are made of four things, `LayerCosts`, which are fitted to these figures:
 
 - An expert is read from memory: 5.3 MB (122e9 parameters in 48 layers of 256 experts and what else
-  there is, 4.5 bits each) at 273 GB/s on two machines that read half of them each, 9.7 us: 10 us.
+  there is, 4.5 bits each) at 273 GB/s on two machines that read half of them each, 9.7 µs: 10 µs.
   Row after row each reads its 8 of the 256. Together they read `distinct_experts`, once each.
 - A row goes through the mixer. A launch and an all-reduce come with each call of the experts: one
   for each row, or one where rows are fused. Fused attention was not measured apart, and wins
@@ -25,7 +25,7 @@ more than 256 / 8 of them: from 42 rows on.
 A prompt takes the 370 ms that the first token took. To stage rows of logits through the host took
 15 to 19% more of a whole run than on the device (13.12 against 11.43 s, 7.01 against 5.89 s): 7 ms
 a row of a step.
-A broadcast or an all-reduce takes 20 us, the order of a small NCCL message between two machines;
+A broadcast or an all-reduce takes 20 µs, the order of a small NCCL message between two machines;
 those of the layers are part of what was measured, so they weigh little here.
 """
 

@@ -48,7 +48,7 @@ class Merged:
         if not self.most_ns:
             return f"all lie within them{moved}"
         median, most = self.median_ns / 1e3, self.most_ns / 1e3
-        return f"{median:,.1f} us (median) and at most {most:,.1f} us lie outside of them{moved}"
+        return f"{median:,.1f} µs (median) and at most {most:,.1f} µs lie outside of them{moved}"
 
     def _executed(self) -> str:
         if not self.num_executed:

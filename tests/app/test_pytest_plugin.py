@@ -20,7 +20,7 @@ pytest_plugins = ["pytester"]
 # Plugins of other projects that are installed here, and that would only cost time.
 OTHERS = ("dash", "hypothesispytest", "syrupy", "textual-snapshot", "platformdirs")
 
-# Two tasks on one core, which overlap when the second starts before 9 us: COR002.
+# Two tasks on one core, which overlap when the second starts before 9 µs: COR002.
 ENGINE = """
 from stepscope.app.pytest_plugin import assert_clean
 

@@ -12,9 +12,18 @@ from stepscope.app.present.blocks import Table
 from stepscope.app.present.diff_text import _table
 from stepscope.app.present.plain_text import table_lines
 from stepscope.app.text_table import WIDEST, format_cell, format_table
-from stepscope.app.widths import LEAST_IN_TWO, aligned, fit, fit_middle, padded, width_of
+from stepscope.app.widths import (
+    LEAST_IN_TWO,
+    aligned,
+    fit,
+    fit_middle,
+    graphemes,
+    padded,
+    width_of,
+    wrap,
+)
 
-NAMES = st.text("aé-数字キ한글\uff21\uff11🚀👩🔥\u0301\u0308\u20dd\n\x1b\u200d", max_size=90)
+NAMES = st.text("a_é-数字キ한글\uff21\uff11🚀👩🔥\u0301\u0308\u20dd\n\x1b\u200d", max_size=90)
 
 
 def cells(text: str) -> int:
@@ -105,3 +114,28 @@ def test_names_that_differ_at_their_ends_are_told_apart() -> None:
 
     assert len({fit(name, 16) for name in names}) == 1
     assert len({fit_middle(name, 20) for name in names}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("kernel_paged_attention_2d", 16, ["kernel_paged_", "attention_2d"]),
+        ("vllm/v1/core/sched/scheduler.py", 20, ["vllm/v1/core/sched/", "scheduler.py"]),
+        ("gemm(a,b)", 4, ["gemm", "(a,", "b)"]),
+        ("a_elementwise", 8, ["a_elemen", "twise"]),
+        ("elementwise", 6, ["elemen", "twise"]),
+    ],
+)
+def test_a_name_is_broken_behind_a_joint_where_one_is_near(
+    text: str, width: int, lines: list[str]
+) -> None:
+    assert wrap(text, width) == lines
+
+
+@given(NAMES, st.integers(2, 30))
+def test_a_text_is_the_same_however_it_is_broken(text: str, width: int) -> None:
+    lines = wrap(text, width)
+
+    assert all(width_of(line) <= width for line in lines)
+    shown = "".join(glyph for glyph, _ in graphemes(text))
+    assert "".join("".join(lines).split()) == "".join(shown.split())

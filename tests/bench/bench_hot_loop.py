@@ -41,7 +41,7 @@ def _measured(way: str, running: int) -> dict[str, Any]:
     return {
         "what": way,
         "running": running,
-        "us": round(statistics.median(costs), 1),
+        "µs": round(statistics.median(costs), 1),
         "bytes": round(size / next(numbers)),
     }
 

@@ -68,8 +68,8 @@ def line(number: int, folder: Path) -> str:
     ours = served[RECORDED].of("ours_us")
     more = recorded - plain
     return (
-        f"{LOADS[number].name}: the scheduler's calls take {plain:,.0f} us a step; recorded, "
-        f"{more:+,.0f} us ({more / plain:+.1%}), of which our functions take {ours:,.0f} us "
+        f"{LOADS[number].name}: the scheduler's calls take {plain:,.0f} µs a step; recorded, "
+        f"{more:+,.0f} µs ({more / plain:+.1%}), of which our functions take {ours:,.0f} µs "
         f"({ours / plain:.1%})"
     )
 

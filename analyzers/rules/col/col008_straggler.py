@@ -17,7 +17,7 @@ Every step takes as long as its slowest rank. A rank that is late by a little in
 all of them down by that, in every step, and none of them looks busy.
 
 ## Example
-    rank 3 was late to 612 of 640 allreduce collectives of tp, by 180.0 us on average: 110.2 ms, 9%
+    rank 3 was late to 612 of 640 allreduce collectives of tp, by 180.0 µs on average: 110.2 ms, 9%
     of the time
 
 ## How to fix

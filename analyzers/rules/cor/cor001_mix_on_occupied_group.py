@@ -13,7 +13,7 @@ computes nothing until the last one starts. On hardware that does not queue, the
 core that executes something else: the conflict is undefined behaviour and hard to diagnose.
 
 ## Example
-    qk_pv 7/8 took AIC AIV0 of group 2 while push 31/32 held AIV1 for 3.0 us more
+    qk_pv 7/8 took AIC AIV0 of group 2 while push 31/32 held AIV1 for 3.0 µs more
 
 The scheduler asked whether the group's AIC was free. It was; AIV1 was not asked.
 
@@ -119,7 +119,7 @@ def _with_reason(conflicts: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
 
 
 def _starts(kinds: list[str | None], starts_ns: list[int]) -> str:
-    """When each part started, from the first on: `AIC 0.0 · AIV0 0.0 · AIV1 +3.0 us`."""
+    """When each part started, from the first on: `AIC 0.0 · AIV0 0.0 · AIV1 +3.0 µs`."""
     late_us = [(start - min(starts_ns)) / 1000 for start in starts_ns]
     parts = zip(kinds, late_us, strict=True)
-    return " · ".join(f"{kind or '?'} {'+' * (us > 0)}{us:.1f}" for kind, us in parts) + " us"
+    return " · ".join(f"{kind or '?'} {'+' * (us > 0)}{us:.1f}" for kind, us in parts) + " µs"

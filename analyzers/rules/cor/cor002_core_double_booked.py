@@ -11,7 +11,7 @@ A core runs one program. Two at once share its registers, its local buffers and 
 results are undefined, and one of the two completions can be lost, so that the step never ends.
 
 ## Example
-    qk_pv 3/8 began on core 12 (AIV0) while push 4/32 ran there, for 1.4 us
+    qk_pv 3/8 began on core 12 (AIV0) while push 4/32 ran there, for 1.4 µs
 
 ## How to fix
 Let one place own the state of a core: publish a block to the running slot only when the core's

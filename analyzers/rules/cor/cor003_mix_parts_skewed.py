@@ -16,7 +16,7 @@ The parts of a MIX exchange tiles and meet before they compute. From the first s
 cores are held and do nothing, most often the AIC, the scarcest of them.
 
 ## Example
-    qk_pv L* b*: parts of 31 of 96 blocks start apart, by 5.0 us of 24.1 us at worst
+    qk_pv L* b*: parts of 31 of 96 blocks start apart, by 5.0 µs of 24.1 µs at worst
 
 ## How to fix
 Start the parts together: run a MIX only on a group that is wholly free, or make it pending only

@@ -14,7 +14,7 @@ it frees up, and so keeps the group from ever being free. The wait has no bound,
 the MIX, often the next layer, waits with it.
 
 ## Example
-    qk_pv L* b*: 37 of 96 blocks were overtaken, at worst by 187 younger blocks in 138.4 us
+    qk_pv L* b*: 37 of 96 blocks were overtaken, at worst by 187 younger blocks in 138.4 µs
 
 ## How to fix
 When a MIX is left over in a pass, dispatch no AIC-only or AIV-only work in that pass, so that a

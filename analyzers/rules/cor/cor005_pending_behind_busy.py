@@ -6,8 +6,8 @@ rule adds up, per shape, how many cores (for MIX: whole groups) stood idle while
 that shape were pending, and fires when that is more than a share of the cores' time in the steps
 that have such blocks.
 
-A scheduler thread needs a pass to see that a core is free, some 0.1 us per core that it polls and
-0.14 us per block that it dispatches. So a core counts as idle, and a block as pending, only after
+A scheduler thread needs a pass to see that a core is free, some 0.1 µs per core that it polls and
+0.14 µs per block that it dispatches. So a core counts as idle, and a block as pending, only after
 `grace_ns`. What little is lost when a core elsewhere frees up early is the price of a pending slot,
 which hides the dispatch; below `max_share`, and below `min_lost_ns` of all cores together, which is
 about one kernel's time, the rule says nothing.
@@ -17,7 +17,7 @@ The block's own start is late, and so is everything that depends on it, with cor
 
 ## Example
     MIX blocks were pending while core groups stood idle: 2.7% of their time,
-    at worst 1 of 8 idle with 3 pending for 9.8 us (mix 2 3/4 first)
+    at worst 1 of 8 idle with 3 pending for 9.8 µs (mix 2 3/4 first)
 
 ## How to fix
 Make a block pending only when no core of the kind, on any scheduler thread, is idle; choose the

@@ -5,8 +5,8 @@ Per shape, how many cores (for MIX: whole groups) stood idle while as many block
 ready and not yet dispatched, added up over time. The rule fires when that is more than a share of
 the cores' time in the steps that have such blocks.
 
-Every scheduler loses some: a thread polls each busy core at some 0.1 us, completes a task in 0.6 us
-and dispatches a block in 0.14 us, one after another. So a core counts as idle, and a block as
+Every scheduler loses some: a thread polls each busy core at some 0.1 µs, completes a task in 0.6 µs
+and dispatches a block in 0.14 µs, one after another. So a core counts as idle, and a block as
 ready, only after `grace_ns`: that is one pass over the cores of a thread. What a policy holds back
 counts when a core is free for it; a MIX counts only against groups of which every core is free, and
 a task whose blocks must start all together counts not at all.
@@ -16,7 +16,7 @@ It is lost time of the accelerator, in a unit that is easy to compare: a share o
 
 ## Example
     AIV cores stood idle for 31.0% of their time with AIV blocks ready:
-    at worst 5 of 16 idle with 12 blocks for 4.2 us
+    at worst 5 of 16 idle with 12 blocks for 4.2 µs
 
 ## How to fix
 Look at the worst moment for what held the ready blocks back: a MIX that was left over and stops

@@ -12,7 +12,7 @@ The later task reads what is not written yet, or overwrites what is still read. 
 without a sign of it, and differ from run to run.
 
 ## Example
-    softmax r* t* began before qk r* t* had ended, on 12 of 24 edges, by 6.1 us at worst
+    softmax r* t* began before qk r* t* had ended, on 12 of 24 edges, by 6.1 µs at worst
 
 ## How to fix
 Release the tasks that wait for a task only when its last block has ended, not its first, and count

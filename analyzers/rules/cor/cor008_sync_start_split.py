@@ -15,7 +15,7 @@ Those that started hold their cores and spin until the last one starts. If what 
 is held by those that spin, or by another task that was started in part, nothing ends any more.
 
 ## Example
-    sync_mix was started in part, 2 of 2 times: at worst 3 of 6 blocks at first, the last 22.4 us
+    sync_mix was started in part, 2 of 2 times: at worst 3 of 6 blocks at first, the last 22.4 µs
     after the first
 
 ## How to fix

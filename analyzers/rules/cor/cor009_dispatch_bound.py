@@ -10,7 +10,7 @@ blocks. A block that was dispatched before it was ready waits from when it was r
 Cores wait for the scheduler. More cores, or faster kernels, would change nothing.
 
 ## Example
-    dispatching 84 MIX blocks took 2,642.4 times as long as running them: 33.5 ms for 12.7 us,
+    dispatching 84 MIX blocks took 2,642.4 times as long as running them: 33.5 ms for 12.7 µs,
     43% of it on the way to the core; SPMD_MIX_AIC costs most
 
 ## How to fix
@@ -20,8 +20,8 @@ predecessor has ended. Where most of it is the wait for a dispatch, use more sch
 fewer cores to poll for each.
 
 ## References
-Costs of the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler: some 0.1 us to poll a
-core, 0.14 us to dispatch a block, 0.6 us to complete a task, 0.8 us from one block to the next.
+Costs of the `tensormap_and_ringbuffer` runtime of hw-native-sys/simpler: some 0.1 µs to poll a
+core, 0.14 µs to dispatch a block, 0.6 µs to complete a task, 0.8 µs from one block to the next.
 """
 
 from __future__ import annotations

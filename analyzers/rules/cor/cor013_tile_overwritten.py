@@ -17,7 +17,7 @@ that differ (EQV001), long after.
 
 ## Example
     act e1 L0 b0 2/4 computed on AIV0 of group 3 (core 14) with a tile that qk_pv L0 b1 1/8 had
-    sent there 4.6 us before
+    sent there 4.6 µs before
 
 ## How to fix
 Admit a MIX only when every core that it needs has ended what it executes (COR001 names the

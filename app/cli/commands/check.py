@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.check_config import FAIL_ON, CheckConfig, load_config
 from stepscope.app.cli.against import num_steps, run_of_checked, without_usual
 from stepscope.app.cli.complaints import complain
@@ -239,7 +240,7 @@ def _update_baseline(traces: tuple[Path, ...], config: CheckConfig, open_trace: 
     results = [each.result for each in checked]
     save_baseline(baseline_of(results), config.baseline)
     num_found = sum(len(result.findings) for result in results)
-    click.echo(f"{plain(str(config.baseline))}: {num_found:,} findings are known from now on")
+    click.echo(f"{plain(str(config.baseline))}: {times(num_found, 'finding')} known from now on")
     return 0
 
 

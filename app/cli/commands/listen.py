@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.cli.given import Duration
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.output import may_overwrite, refuse_existing
@@ -93,8 +94,7 @@ def _folder(out: Path) -> Path:
 def _about(heard: Heard) -> str:
     malformed = heard.num_malformed
     left_out = f", {malformed:,} of more than three frames left out" if malformed else ""
-    messages = "message" if heard.num_messages == 1 else "messages"
-    return f"{heard.num_messages:,} {messages} came{left_out}, until {heard.ended}"
+    return f"{times(heard.num_messages, 'message')} came{left_out}, until {heard.ended}"
 
 
 def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.cli.given import Duration
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.output import refuse_existing_file
@@ -110,14 +111,14 @@ def _say(told: Told, num_spans: int, into: str) -> None:
     parts = []
     if SPANS in told.kinds:
         requests = len(told.requests)
-        parts.append(f"{num_spans:,} spans of {requests:,} request{'' if requests == 1 else 's'}"
+        parts.append(f"{times(num_spans, 'span')} of {times(requests, 'request')}"
                      if requests else "no spans, as it names no request")  # fmt: skip
     if METRICS in told.kinds:
         parts.append("its findings")
     click.echo(plain(f"{into}: {' and '.join(parts)}"), err=True)
     if told.laid.num_left_out and SPANS in told.kinds:
-        rows = "row" if told.laid.num_left_out == 1 else "rows"
-        what = f"{told.laid.num_left_out:,} {rows} of lifecycle left out: no request, or no time"
+        rows = times(told.laid.num_left_out, "row")
+        what = f"{rows} of lifecycle left out: no request, or no time"
         click.echo(what, err=True)
 
 

@@ -166,7 +166,7 @@ def _graphs(
         click.echo(f"warning: {doubt}", err=True)
     if took_ns := [each for each in graphs.recorded_ns if each is not None]:
         mean_us = sum(took_ns) / len(took_ns) / 1000
-        click.echo(f"in {graphs.source} itself a graph took {mean_us:,.1f} us", err=True)
+        click.echo(f"in {graphs.source} itself a graph took {mean_us:,.1f} µs", err=True)
     return graphs
 
 

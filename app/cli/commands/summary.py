@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.cli.gated import traces_in
 from stepscope.app.cli.given import holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
@@ -94,8 +95,8 @@ def _write(table: pl.DataFrame, out: Path | None) -> None:
     else:
         table.write_ndjson(written)
     written_whole(out, written.getvalue())
-    rows = "1 row" if len(table) == 1 else f"{len(table):,} rows"
-    click.echo(f"wrote {out}: {rows} of {len(table.columns)} columns", err=True)
+    rows, columns = times(len(table), "row"), times(len(table.columns), "column")
+    click.echo(f"wrote {out}: {rows} of {columns}", err=True)
 
 
 def _flat(table: pl.DataFrame) -> pl.DataFrame:

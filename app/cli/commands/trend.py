@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.cli.complaints import complain
 from stepscope.app.cli.given import given_twice, holds_slo
 from stepscope.app.cli.opening import OpenTrace, opens_traces
@@ -116,7 +117,7 @@ def _rows(
                 complain(str(error))
                 num_unread += 1
     if num_left_out:
-        traces = "1 trace" if num_left_out == 1 else f"{num_left_out:,} traces"
+        traces = times(num_left_out, "trace")
         click.echo(f"{traces} beside summaries left out: name them to have them", err=True)
     return rows, num_unread
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.commands.answer import MAX_ROWS, Answer, Command, Group, said, tabled
 from stepscope.app.debug.commands.stopping import example_stop, split_columns, stop_words
 from stepscope.app.debug.commands.where_it_is import BRIEF
@@ -28,7 +29,7 @@ def _all(debugger: Debugger, words: str) -> Answer:
     stop = debugger.find(wanted)
     if not len(stop):
         return said(f"{stop.wanted}: {stop.nowhere}", num_hits=0, hits=[])
-    answer = said(f"{len(stop):,} {'hit' if len(stop) == 1 else 'hits'}", num_hits=len(stop))
+    answer = said(times(len(stop), "hit"), num_hits=len(stop))
     for source in range(len(stop.sources)):
         answer = answer.then(_hits(debugger, stop, source, columns))
     return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.commands.answer import Answer, Command, Group, listed, said
 from stepscope.app.debug.commands.where_it_is import row_text, where
 from stepscope.app.debug.debugger import Debugger
@@ -44,11 +45,10 @@ def _trace(debugger: Debugger, words: str) -> Answer:
 
 
 def _made(debugger: Debugger, stop: Stop) -> Answer:
-    hits = "hit" if len(stop) == 1 else "hits"
     is_here = stop.does != "trace" and stop.is_at(debugger.here)
     here = ("; it is here" if len(stop) == 1 else "; one is here") if is_here else ""
     none = "" if len(stop) else f"; {stop.nowhere}"
-    line = f"stop {stop.number}: {stop.text}, {len(stop):,} {hits}{none}{here}"
+    line = f"stop {stop.number}: {stop.text}, {times(len(stop), 'hit')}{none}{here}"
     return said(line, stop=stop.number, num_hits=len(stop))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.stops.hits import Here, Numbers
 from stepscope.app.debug.stops.stop import Hit, Stop
@@ -68,4 +69,4 @@ def _without_command(words: str) -> str:
 
 
 def _hits(num: int) -> str:
-    return "1 hit" if num == 1 else f"{count(num)} hits" if num else "no hit"
+    return times(num, "hit") if num else "no hit"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Link, Root, Subject
 from stepscope.app.debug.why.links import Hop, link_of, unknown
@@ -99,7 +100,7 @@ def _undecided(view: View, who: Subject, moved: Row) -> Hop:
                           link.proof)  # fmt: skip
     if not is_unbroken:
         return link, unknown(who, "no decision about it is recorded since, and one may be missing")
-    says = f"{formed:,} steps were formed, and nobody looked at it"
+    says = f"{times(formed, 'step')} formed since, and nobody looked at it"
     change = "a scheduler that looks at it again in each step"
     return link, Root("silent", who, says, change, link.proof)
 

@@ -123,7 +123,7 @@ def _facts(
     if any(m.kind == EVENT for m in life.moments):
         yield Fact("preempted", (times(preempted, "time") if preempted else "never",))
     if life.num_again:
-        again = f"{count(life.tokens_again)} tokens in {count(life.num_again)} steps"
+        again = f"{times(life.tokens_again, 'token')} in {times(life.num_again, 'step')}"
         yield Fact("recomputed", (again,))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Timeline
@@ -47,13 +48,13 @@ def area_lines(sums: AreaSums, timeline: Timeline) -> Iterator[str]:
     """What area it is, how busy it was, and how spans at its edges count."""
     area, lanes = sums.area, sums.by_lane
     since, until = (when(ns, timeline, 1) for ns in (area.start_ns, area.end_ns))
-    number = f"{count(len(lanes))} {'lane' if len(lanes) == 1 else 'lanes'}"
+    number = times(len(lanes), "lane")
     yield f"{duration(area.ns)} from {since} to {until} on {number}"
     whole = max(area.ns * len(lanes), 1)
     shares = [
         f"{name} {lanes[f'{name}_ns'].sum() / whole:.1%}" for name in ("busy", "held", "idle")
     ]
-    spans = f"{count(sums.num_spans)} span{'' if sums.num_spans == 1 else 's'}"
+    spans = times(sums.num_spans, "span")
     yield f"{', '.join(shares)} of the lanes' time · {spans}"
     cut = count(sums.num_cut)
     yield f"{cut} of them reach beyond the edges: a span counts by its part inside."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.many_runs.change_points import ChangePoint
 from stepscope.analyzers.many_runs.trend import FALSE_ALARMS, Group, MetricTrend, Point, Trend
 from stepscope.app.text_table import format_cell
@@ -67,7 +68,7 @@ def group_name(group: Group) -> str:
 def group_size(group: Group) -> str:
     """How many runs a group has, and how many points they make where that is another number."""
     num_runs, num_points = sum(len(point.runs) for point in group.points), len(group.points)
-    runs = "1 run" if num_runs == 1 else f"{num_runs:,} runs"
+    runs = times(num_runs, "run")
     return runs if num_runs == num_points else f"{runs}, {num_points:,} points"
 
 
@@ -94,8 +95,7 @@ def verdict(of: Trend) -> str:
     changes = {0: "no change point", 1: "1 change point"}.get(found, f"{found:,} change points")
     if not of.num_lines:
         return "no change point: no metric has enough runs, or all are always the same"
-    lines = "1 line" if of.num_lines == 1 else f"{of.num_lines:,} lines"
-    most = f"at most {FALSE_ALARMS:.0%} of tables of {lines} show any"
+    most = f"at most {FALSE_ALARMS:.0%} of tables of {times(of.num_lines, 'line')} show any"
     return f"{changes}; where nothing changed, {most}"
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import (
     DECODE,
     IDLE,
@@ -60,8 +61,7 @@ def _kinds(composition: Composition) -> Iterator[Shown]:
     num_steps = len(composition.step)
     if not num_steps:
         return
-    steps = "1 step" if num_steps == 1 else f"{count(num_steps)} steps"
-    yield Heading(f"{steps}{of_rank(composition)}")
+    yield Heading(f"{times(num_steps, 'step')}{of_rank(composition)}")
     for kind in (*STEP_KINDS, None):
         mine = np.array([each == kind for each in composition.kind])
         if mine.any():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rich.style import Style
 from textual.strip import Strip
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.flows.outlines import Outline
@@ -150,7 +151,7 @@ class LanePainter:
         x = line.put(1, f"{arrow} {row.section}", ink(TEXT, PANEL, bold=True))
         if is_collapsed:
             lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
-            about = [f"{lanes} lanes collapsed"]
+            about = [f"{times(lanes, 'lane')} collapsed"]
         else:
             about = section_legend(row.section, self.state.timeline, self.state.hidden)
         x = max(self.plot.left, x + 2)

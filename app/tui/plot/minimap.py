@@ -28,6 +28,7 @@ from stepscope.app.tui.ink import (
     ink,
     on,
 )
+from stepscope.app.widths import fit_middle
 
 LEFT = np.cumsum((0, 0x40, 0x04, 0x02, 0x01))
 RIGHT = np.cumsum((0, 0x80, 0x20, 0x10, 0x08))
@@ -96,7 +97,8 @@ class Minimap(Widget):
             self._paint_marks(line, self.state)
         else:
             if y == 0:
-                line.put(1, "load", ink(MUTED, BACKGROUND), self.gutter_width)
+                what = fit_middle(self._look_up(self.state).what, self.gutter_width - 2)
+                line.put(1, what, ink(MUTED, BACKGROUND), self.gutter_width)
             self._paint_load(line, self.size.height - 2 - y, self.state)
             if y == 0:
                 self._paint_hits(line, self.state)

@@ -48,7 +48,7 @@ def layout(loaded: LoadedTrace, *, opens_others: bool = False) -> Component:
 def _minimap(loaded: LoadedTrace) -> Component:
     chart = dcc.Graph(id="load", figure=figures.blank(), config=figures.STILL, responsive=True)
     gutter = [
-        html.Span("load" if loaded.is_one else "load A · B", id="told-load"),
+        html.Span("load", id="told-load"),
         html.Span("", id="told-hits"),
         html.Span("findings"),
     ]

@@ -1,7 +1,7 @@
 """Kernel times and sizes, and the hand that writes them into a task graph.
 
-Nobody published kernel times for these layers, so they are ours: some 5 us for a cube tile, 10 us
-for a vector kernel that moves tokens or activations, 15 us for the fused attention. Each block
+Nobody published kernel times for these layers, so they are ours: some 5 µs for a cube tile, 10 µs
+for a vector kernel that moves tokens or activations, 15 µs for the fused attention. Each block
 varies by up to a tenth around its kernel's time, and writes a tile of 128 x 128: in fp32 where a
 cube accumulates, in bf16 where a vector core does.
 """

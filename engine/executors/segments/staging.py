@@ -67,7 +67,7 @@ class CopyQueue:
     """Copies from pinned memory, one after the other, `bytes_per_us` each.
 
     The default, 12 GB/s, is what a PCIe 3.0 x16 link carries; the host needs `turnaround_ns` from
-    asking for one segment's copies to writing the next one's fields, 2.5 us for half a dozen small
+    asking for one segment's copies to writing the next one's fields, 2.5 µs for half a dozen small
     arrays.
     """
 

@@ -32,7 +32,7 @@ DIGITS = "0123456789"
 """A number at the end of a line without its end may be half of one."""
 _OVERLAP_BYTES = 32
 IN_ORDER = (
-    "lines of the device have no time: they are 1 us apart, in order, and lengths say nothing"
+    "lines of the device have no time: they are 1 µs apart, in order, and lengths say nothing"
 )
 _STATES = {"core_spans": "ordered", "steps": "inferred", "tasks": "inferred"}
 

@@ -64,7 +64,7 @@ def _manifest(rows: LogRows, tables: dict[str, Frame], notes: list[str]) -> Mani
     sources = sorted(rows.sources.values(), key=lambda source: source.rank)
     about = ["blocks are numbered as their hashes come; which request they are of is not told"]
     if any(source.stamps["position"] for source in sources):
-        about.append("batches without a time are placed 1 us behind the batch before")
+        about.append("batches without a time are placed 1 µs behind the batch before")
     report = ReadReport(
         read=dict(rows.read),
         skipped={what: num for what, num in rows.skipped.items() if num},

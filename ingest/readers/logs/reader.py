@@ -179,7 +179,7 @@ def _clock(rows: LogRows) -> str:
 def _about_times(rows: LogRows) -> Iterator[str]:
     found = _stamps(rows)
     if "position" in found:
-        yield "lines without a time are placed 1 us behind the line before"
+        yield "lines without a time are placed 1 µs behind the line before"
     if YEAR_ASSUMED in rows.inferred:
         yield (
             f"no line says the year: the first time is shown in {UNDATED.year}, or on its first "

@@ -13,7 +13,7 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.fingerprint import fingerprint, subject
 
 FOUND = Finding(
-    "COR001", "mix", Severity.ERROR, "3.0 us late", "wait", rank=0, step=3, ts_ns=7, end_ns=9,
+    "COR001", "mix", Severity.ERROR, "3.0 µs late", "wait", rank=0, step=3, ts_ns=7, end_ns=9,
     task=7, core=6, group=2, evidence={"late_ns": 3_000},
 )  # fmt: skip
 

@@ -12,11 +12,11 @@ from stepscope.analyzers.findings.wording import duration, times
     [
         (0, "0 ns"),
         (999, "999 ns"),
-        (3_000, "3.0 us"),
+        (3_000, "3.0 µs"),
         (12_400_000, "12.4 ms"),
         (8_150_000_000, "8.2 s"),
         (1_234_500_000_000, "1,234.5 s"),
-        (-4_000, "-4.0 us"),
+        (-4_000, "-4.0 µs"),
     ],
 )
 def test_a_duration_is_said_in_the_unit_in_which_it_is_read_best(ns: int, text: str) -> None:

@@ -22,7 +22,8 @@ CALLS = ("cuda_runtime", "cuda_driver")
 MULTIPLIES = (
     "gemm", "gemv", "matmul", "cijk_", "xmma", "scudnn", "wgrad", "dgrad", "fprop", "splitk",
 )  # fmt: skip
-ORDER = ("gemm", "attention", "kernel", "communication", "copy", "gpu-wait", "launch")
+RAN = ("gemm", "attention", "kernel", "communication", "copy")
+ORDER = (*RAN, "gpu-wait", "launch")
 
 
 @dataclass
@@ -46,10 +47,16 @@ class Run:
     steps: list[Step]
     num_alone: int
     causes: dict[str, Spans]
+    whole: tuple[int, int]
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """From where the first step began until the last of a step's kernels ended."""
+        """From where the first step began until the last of a step's kernels ended.
+
+        Where there is no step, from the first event to the last end.
+        """
+        if not self.steps:
+            return self.whole
         ends = [end for step in self.steps for _, end in (step.cpu, *step.ran)]
         return min(step.cpu[0] for step in self.steps), max(ends)
 
@@ -57,6 +64,7 @@ class Run:
 def run_of(file: Path) -> Run:
     """Read a profile and tie its kernels to its steps."""
     events = json.loads(gzip.decompress(file.read_bytes()), parse_float=Decimal)["traceEvents"]
+    begins, ends = zip(*(ns(event) for event in events if event["ph"] in "Xi"), strict=True)
     events = [event for event in events if event["ph"] == "X"]
     calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in CALLS}
     ran = [event for event in events if event.get("cat") in ON_GPU]
@@ -77,13 +85,13 @@ def run_of(file: Path) -> Run:
             step.ran.append((begun, ended))
     causes["gpu-wait"] += [ns(call) for call in calls.values() if blocks(call["name"])]
     causes["launch"] = [step.cpu for step in steps if step.ran]
-    return Run(steps, num_alone, causes)
+    return Run(steps, num_alone, causes, (min(begins), max(ends)))
 
 
 def ns(event: Event) -> tuple[int, int]:
     """When an event began and ended, in whole nanoseconds."""
     begun = round(Decimal(event["ts"]) * 1000)
-    return begun, begun + round(Decimal(event["dur"]) * 1000)
+    return begun, begun + round(Decimal(event.get("dur", 0)) * 1000)
 
 
 def blocks(name: str) -> bool:

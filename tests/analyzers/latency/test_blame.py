@@ -33,6 +33,7 @@ VARIANTS = [(each.name, variant) for each in SCENARIOS for variant in each.varia
 KINETO = (
     "vllm_cpu_tiny_llama_preemptions", "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300",
     "h100_qwen15_05b_chat", "hta_nccl_data", "hta_sampled_rank-0",
+    "hta_event_sync_trace",
 )  # fmt: skip
 
 

@@ -21,10 +21,10 @@ KERNELS = ("sm90_xmma_gemm", "flash_fwd_kernel", "ncclDevKernel_Generic(x)", "rm
 UNTIL_US = 1_500
 
 
-def written(folder: Path, seed: int) -> Path:
-    """A profile of up to 16 steps on two threads, and calls on three."""
+def written(folder: Path, seed: int, *, has_steps: bool = True) -> Path:
+    """A profile of up to 16 steps on two threads, or of none, and calls on three."""
     random = Random(seed)
-    events = [*_tags(random), *_calls(random)]
+    events = [*(_tags(random) if has_steps else ()), *_calls(random)]
     random.shuffle(events)
     file = folder / f"{seed}.json.gz"
     content = {"schemaVersion": 1, "traceEvents": events}
@@ -78,6 +78,19 @@ def test_random_profiles_are_told_as_counting_by_hand_tells_them(tmp_path: Path,
 
     assert _steps(trace) == sorted(map(str, _counted(run)))
     assert _spent(trace) == {cause: ns for cause, ns in shares(run).items() if cause != "idle"}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_profile_without_steps_is_blamed_from_its_first_span_to_its_last_end(
+    tmp_path: Path, seed: int
+) -> None:
+    file = written(tmp_path, seed, has_steps=False)
+    run = run_of(file)
+
+    blamed = blame(Trace.open(file))
+
+    assert {each.cause.name: each.total_ns for each in blamed.totals()} == shares(run)
+    assert blamed.requests.select("arrive_ns", "ended_ns").row(0) == run.bounds
 
 
 def _steps(trace: Trace) -> list[str]:

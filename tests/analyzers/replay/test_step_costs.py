@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 
 
 def fitted(noise: float, *, num_steps: int = 400, slow_from: int | None = None) -> FittedCosts:
-    """Costs of steps of 1 ms and 50 us a decode, each up to a share longer or shorter.
+    """Costs of steps of 1 ms and 50 µs a decode, each up to a share longer or shorter.
 
     From the step `slow_from` on everything takes five times as long.
     """

@@ -127,7 +127,7 @@ NOT_IN_IT = "rms_norm"
 def gpu_profile(folder: Path) -> Path:
     """Write a profile of two steps in microseconds; of the second, ON_GPU is true.
 
-    Its collective of 40 us begins 10 us before the second of two gemms of 30 us each ends.
+    Its collective of 40 µs begins 10 µs before the second of two gemms of 30 µs each ends.
     """
     gemm, reduce = "sm90_xmma_gemm", "ncclDevKernel_AllReduce"
     events = [

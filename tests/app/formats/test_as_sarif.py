@@ -121,7 +121,7 @@ def test_no_message_is_longer_than_a_reader_reads() -> None:
 
 
 def test_fingerprints_outlive_time_step_rank_and_numbers() -> None:
-    later = replace(CONFLICT, ts_ns=9, end_ns=99, step=8, rank=3, message="7.1 us", evidence={})
+    later = replace(CONFLICT, ts_ns=9, end_ns=99, step=8, rank=3, message="7.1 µs", evidence={})
 
     (before,), (after,) = results_of(checked(CONFLICT)), results_of(checked(later))
 

@@ -169,7 +169,7 @@ CONFLICT = Finding(
     "COR001",
     "mix-on-occupied-group",
     Severity.ERROR,
-    "qk_pv took AIC of group 1 while act held AIV1 for 13.0 us more",
+    "qk_pv took AIC of group 1 while act held AIV1 for 13.0 µs more",
     "admit a MIX only when the AIC and every AIV of the group are free",
     rank=0,
     step=6,

@@ -111,7 +111,7 @@ def test_the_costs_of_a_recorded_run_come_back(tmp_path: Path) -> None:
     found = fit(Trace.open(tmp_path / "run.trace"))
 
     assert (found.cost, found.num_outliers, found.has_kv_tokens) == (cost, 0, True)
-    assert str(found).startswith("7.000 ms a step + 1.003 us a prompt token + 0.907 us a decode")
+    assert str(found).startswith("7.000 ms a step + 1.003 µs a prompt token + 0.907 µs a decode")
 
 
 def test_without_rows_the_price_of_kv_is_part_of_the_others() -> None:
@@ -206,7 +206,7 @@ def test_a_segment_more_has_a_price_where_steps_run_in_segments(tmp_path: Path) 
     found = fit(Trace.open(tmp_path / "run.trace"))
 
     assert found.cost == replace(COST, body_ns=COST.body_ns + COST.sync_ns, sync_ns=0)
-    assert "273.100 us a segment more" in str(found)
+    assert "273.100 µs a segment more" in str(found)
 
 
 def test_what_is_paid_once_and_between_steps_comes_back(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_what_is_paid_once_and_between_steps_comes_back(tmp_path: Path) -> None:
     assert found.cost == cost
     assert found.held_out_error == pytest.approx(0, abs=1e-6)
     assert found.total_error == pytest.approx(0, abs=1e-6)
-    assert "3000.000 us the first step of a size + 9000.000 us the first step" in str(found)
+    assert "3000.000 µs the first step of a size + 9000.000 µs the first step" in str(found)
 
 
 def test_a_gap_in_which_nobody_was_there_is_not_the_hosts_work() -> None:

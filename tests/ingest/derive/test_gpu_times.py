@@ -20,7 +20,7 @@ TIMES = ("step", "ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_dur_ns", "gp
 
 
 def profile(late_us: float = 0) -> list[Event]:
-    """Two steps of 10 us; the first launches a graph of two kernels, the second one kernel."""
+    """Two steps of 10 µs; the first launches a graph of two kernels, the second one kernel."""
     events = []
     for at, tag in enumerate(["decode[bs=2]", "decode[bs=3]"]):
         begun = 100 + 10 * at + late_us

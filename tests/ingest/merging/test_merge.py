@@ -119,7 +119,7 @@ def test_a_residual_is_told_in_the_median_and_at_most(tmp_path: Path) -> None:
 
     assert found.median_ns == 0
     assert found.most_ns > 0
-    assert "at most 400.0 us lie outside of them" in found.said()
+    assert "at most 400.0 µs lie outside of them" in found.said()
 
 
 def test_another_run_s_profile_is_refused(tmp_path: Path) -> None:

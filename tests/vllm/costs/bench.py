@@ -134,7 +134,7 @@ def _measured(model: Path, traces: Path, number: int, seconds: float) -> Iterato
     own = sorted(timed["told"], key=lambda both: both[0] / both[1])
     ours, step = own[len(own) // 2]
     yield (
-        f"our own functions take {ours * 1e6:,.1f} us of a step, {ours / step:.2%} of its "
+        f"our own functions take {ours * 1e6:,.1f} µs of a step, {ours / step:.2%} of its "
         f"{step * 1e6:,.0f}"
     )
     phases = _driven(model, traces / "in turn", number, seconds)["told"]

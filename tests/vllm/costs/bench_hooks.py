@@ -206,8 +206,8 @@ def lines(folder: Path, only: str = "") -> Iterator[str]:
             how = "out of cold caches" if cold else "out of warm caches"
             hooks = [share * more.step * 1e6 for share in (more.share, more.low, more.high)]
             yield (
-                f"{load.name}, {how}: the scheduler takes {more.step * 1e6:,.1f} us of CPU a step, "
-                f"its hooks {hooks[0]:+,.1f} us ({hooks[1]:+,.1f} to {hooks[2]:+,.1f})"
+                f"{load.name}, {how}: the scheduler takes {more.step * 1e6:,.1f} µs of CPU a step, "
+                f"its hooks {hooks[0]:+,.1f} µs ({hooks[1]:+,.1f} to {hooks[2]:+,.1f})"
             )
 
 

@@ -111,7 +111,7 @@ def _own(driven: Driven, timed: Timed, seconds: float) -> str:
     told = timed_phases(driven, timed, seconds)
     ours, step = median(ours for ours, _ in told), median(step for _, step in told)
     return (
-        f"our own functions take {ours * 1e6:,.1f} us of a step, {ours / step:.2%} of its "
+        f"our own functions take {ours * 1e6:,.1f} µs of a step, {ours / step:.2%} of its "
         f"{step * 1e6:,.0f}"
     )
 

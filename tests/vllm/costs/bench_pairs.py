@@ -46,7 +46,7 @@ class More:
     def __str__(self) -> str:
         return (
             f"with against without, {self.share:+.2%} ({self.low:+.2%} to {self.high:+.2%}, "
-            f"{self.num_pairs:,} pairs of steps) of a step of {self.step * 1e6:,.0f} us"
+            f"{self.num_pairs:,} pairs of steps) of a step of {self.step * 1e6:,.0f} µs"
         )
 
 

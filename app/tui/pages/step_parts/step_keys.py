@@ -29,7 +29,7 @@ _ELSEWHERE = actions(
         "enter",
         "enter",
         "show this moment in the timeline",
-        "in timeline",
+        "timeline",
     ),
 )
 KEYS = (*_IN_TIME, *of_keymap(STOPS, CALLED.__getitem__), *_ELSEWHERE)

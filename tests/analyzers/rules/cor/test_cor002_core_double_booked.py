@@ -18,7 +18,7 @@ def test_two_blocks_that_run_on_one_core_at_once_are_found() -> None:
     (found,) = CoreDoubleBooked().check(trace)
 
     assert (found.core, found.task, found.ts_ns, found.end_ns) == (1, 2, 6_600, 8_000)
-    assert found.message == "qk_pv 0/1 began on core 1 (AIV0) while push 4/32 ran there, for 1.4 us"
+    assert found.message == "qk_pv 0/1 began on core 1 (AIV0) while push 4/32 ran there, for 1.4 µs"
 
 
 def test_an_overlap_hidden_behind_a_shorter_block_is_found() -> None:

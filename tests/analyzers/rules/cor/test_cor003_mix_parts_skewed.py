@@ -20,7 +20,7 @@ def test_parts_that_start_apart_are_found_though_all_were_queued() -> None:
     assert (found.task, found.core, found.group) == (1, 1, 0)
     assert (
         found.message
-        == "qk_pv L*: parts of 1 of 1 block start apart, by 5.0 us of 20.0 us at worst"
+        == "qk_pv L*: parts of 1 of 1 block start apart, by 5.0 µs of 20.0 µs at worst"
     )
 
 

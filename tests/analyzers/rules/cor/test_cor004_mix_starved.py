@@ -12,7 +12,7 @@ TASKS = [task(1, "qk_pv L0", shape="MIX"), task(2, "push L0", 40)]
 
 
 def young(count: int, core: int = 1) -> list[Row]:
-    """Blocks on one core that were ready and dispatched one after another, from 1 us on."""
+    """Blocks on one core that were ready and dispatched one after another, from 1 µs on."""
     return [
         part(2, core, 1_000 * n, 1_000 * n + 900, block=n, ready_ns=1_000 * n - 10)
         for n in range(1, count + 1)
@@ -28,7 +28,7 @@ def test_a_mix_that_was_overtaken_more_than_twice_a_core_is_found() -> None:
 
     assert (found.task, found.group, found.ts_ns, found.end_ns) == (1, 0, 500, 11_500)
     assert found.message == (
-        "qk_pv L*: 1 of 1 block was overtaken, at worst by 11 younger blocks in 11.0 us"
+        "qk_pv L*: 1 of 1 block was overtaken, at worst by 11 younger blocks in 11.0 µs"
     )
 
 

@@ -18,7 +18,7 @@ def test_a_block_pending_beside_an_idle_core_is_found() -> None:
     assert (found.task, found.core, found.ts_ns, found.end_ns) == (3, 1, 52_000, 100_000)
     assert found.message == (
         "AIV blocks were pending while AIV cores stood idle: 21.8% of their time, "
-        "at worst 1 of 2 idle with 1 pending for 48.0 us (gather 4/32 first)"
+        "at worst 1 of 2 idle with 1 pending for 48.0 µs (gather 4/32 first)"
     )
     assert found.evidence["lost_ns"] == 48_000
 

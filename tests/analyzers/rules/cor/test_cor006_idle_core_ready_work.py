@@ -21,7 +21,7 @@ def test_a_core_that_idles_with_a_block_ready_is_found() -> None:
     assert (found.step, found.ts_ns, found.end_ns) == (1, 22_000, 80_000)
     assert found.message == (
         "AIV cores stood idle for 29.0% of their time with AIV blocks ready: "
-        "at worst 1 of 2 idle with 1 ready for 58.0 us"
+        "at worst 1 of 2 idle with 1 ready for 58.0 µs"
     )
     assert found.evidence["idle_share"] == 0.29
 
@@ -87,5 +87,5 @@ def test_cores_that_the_device_has_and_nobody_used_are_idle_too() -> None:
 
     (found,) = IdleCoreReadyWork(max_share=0).check(trace_of(core_spans=spans, config=device))
 
-    assert "at worst 4 of 4 idle with 1 ready for 58.0 us" in found.message
+    assert "at worst 4 of 4 idle with 1 ready for 58.0 µs" in found.message
     assert found.evidence["idle_share"] == 0.17

@@ -27,7 +27,7 @@ def test_a_task_that_began_too_early_is_found_with_what_it_should_have_waited_fo
 
     assert (found.task, found.core, found.ts_ns, found.end_ns) == (2, 1, 3_000, 5_000)
     assert found.message == (
-        "softmax r* began before qk r* had ended, on 1 of 1 edge, by 2.0 us at worst"
+        "softmax r* began before qk r* had ended, on 1 of 1 edge, by 2.0 µs at worst"
     )
     assert found.evidence["edge"] == "scores"
 

@@ -25,7 +25,7 @@ def test_blocks_that_were_dispatched_later_are_found() -> None:
     assert (found.task, found.ts_ns, found.end_ns) == (1, 100, 40_000)
     assert found.message == (
         "sync_mix was started in part, 1 of 1 time: at worst 2 of 3 blocks at first, "
-        "the last 39.9 us after the first"
+        "the last 39.9 µs after the first"
     )
 
 
@@ -61,7 +61,7 @@ def test_a_block_whose_core_was_held_at_the_first_dispatch_is_late_however_soon_
     found = SyncStartSplit().check(trace_of(core_spans=spans, tasks=[sync(1, 2), task(9, "x", 1)]))
 
     assert len(found) == count
-    assert all("1 of 2 blocks at first, the last 1.4 us" in each.message for each in found)
+    assert all("1 of 2 blocks at first, the last 1.4 µs" in each.message for each in found)
 
 
 @pytest.mark.parametrize("dispatch_ns", [150, 1_500])

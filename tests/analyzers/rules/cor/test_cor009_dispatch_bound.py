@@ -24,7 +24,7 @@ def test_blocks_that_wait_longer_than_they_run_are_found() -> None:
 
     assert (found.task, found.core) == (2, 1)
     assert found.message == (
-        "dispatching 2 AIV blocks took 3.5 times as long as running them: 7.0 us for 2.0 us, "
+        "dispatching 2 AIV blocks took 3.5 times as long as running them: 7.0 µs for 2.0 µs, "
         "29% of it on the way to the core; add * costs most"
     )
 

@@ -46,7 +46,7 @@ def test_a_tile_that_a_mix_sends_onto_a_running_block_is_found() -> None:
 
     assert found.message == (
         "push 31/32 computed on AIV1 of group 0 (core 2) with a tile that qk_pv 7/8 had sent there "
-        "3.0 us before"
+        "3.0 µs before"
     )
     assert (found.task, found.core, found.group, found.step) == (1, 2, 0, 1)
     assert found.evidence["contents found"] == "scores"
@@ -62,7 +62,7 @@ def test_a_late_part_that_takes_what_the_block_before_it_left_is_found() -> None
 
     assert found.message == (
         "qk_pv 7/8 computed on AIV1 of group 0 (core 2) with what push 31/32 had left there "
-        "12.0 us before, not the tile sent to it"
+        "12.0 µs before, not the tile sent to it"
     )
 
 

@@ -30,7 +30,7 @@ def test_a_step_that_began_before_the_step_before_it_is_found() -> None:
     (found,) = ClockBackwards().check(trace_of(steps=steps))
 
     assert (found.step, found.ts_ns, found.count) == (3, 50_000, 2)
-    assert found.message == "step 3 began before the step before it, by 40.0 us at worst, 2 times"
+    assert found.message == "step 3 began before the step before it, by 40.0 µs at worst, 2 times"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_rank_that_left_a_collective_before_another_entered_it_has_another_clo
 
     assert (found.rank, found.count) == (0, 2)
     assert found.message == (
-        "rank 0 left all_reduce 1 before rank 1 entered it, by 150.0 us at worst, 2 times: "
+        "rank 0 left all_reduce 1 before rank 1 entered it, by 150.0 µs at worst, 2 times: "
         "their clocks are apart by at least that much"
     )
 
@@ -90,7 +90,7 @@ def test_clocks_of_profiles_are_a_warning_that_says_how_sure_their_alignment_is(
 
     assert found.severity == "warning"
     assert found.evidence["clock of rank 1"] == (
-        "moved by -2.0 us: 7 collectives end within 900 ns, paired by clocks, unless these are "
+        "moved by -2.0 µs: 7 collectives end within 900 ns, paired by clocks, unless these are "
         "4.2 ms or more apart"
     )
 

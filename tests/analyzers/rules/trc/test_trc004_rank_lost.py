@@ -26,7 +26,7 @@ def test_a_rank_that_stops_before_the_others_is_found() -> None:
 
     assert (found.rank, found.step, found.ts_ns, found.end_ns) == (1, 9, 1_000, 3_000)
     assert found.message == (
-        "rank 1 stopped at step 9, 2.0 us before the others did; "
+        "rank 1 stopped at step 9, 2.0 µs before the others did; "
         "its longest silence until then was 100 ns"
     )
 

@@ -140,7 +140,7 @@ def test_a_profile_without_requests_has_its_run_blamed(
     run = stepscope("blame", sample_traces / "torch_profiler_cpu.json.gz")
 
     assert run.code == 0
-    assert "all steps of rank 0" in run.out
+    assert "all of rank 0" in run.out
     assert "note: the trace names no requests" in run.out
 
 

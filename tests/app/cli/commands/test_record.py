@@ -238,7 +238,7 @@ def test_steps_cost_what_those_of_another_trace_cost(stepscope: Command, tmp_pat
     run = stepscope("record", "fcfs-preemption", "--variant", "after", *SMALL, "--cost", first,
                     "-o", second)  # fmt: skip
 
-    assert "steps cost 53.500 ms a step + 265.000 us a prompt token" in run.err
+    assert "steps cost 53.500 ms a step + 265.000 µs a prompt token" in run.err
     costs = [Trace.open(each).manifest.config["cost"] for each in (first, second)]
     assert costs[0] == costs[1]
 

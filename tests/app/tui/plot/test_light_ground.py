@@ -99,3 +99,12 @@ def test_a_terminal_says_of_which_kind_its_ground_is(
     monkeypatch.setenv("COLORFGBG", said)
 
     assert theme.is_light_ground() is is_light
+
+
+@pytest.mark.parametrize("severity", palette.SEVERITY_MARKS)
+def test_words_of_a_finding_can_be_read_on_a_light_ground(severity: str) -> None:
+    words = in_light(Style(color=palette.SEVERITY_MARKS[severity].colour, bgcolor=palette.PANEL))
+
+    assert words.color is not None
+    assert words.bgcolor is not None
+    assert light.contrast(words.color.name, words.bgcolor.name) >= 4.5

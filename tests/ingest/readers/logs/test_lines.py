@@ -119,7 +119,7 @@ def test_lines_without_a_time_are_placed_by_their_position(tmp_path: Path) -> No
     assert second >= first + 1_000_000
     assert trace.manifest.clock.kind == "virtual"
     assert report_of(trace).inferred["times from the position of the line"] == 2
-    assert "lines without a time are placed 1 us behind the line before" in report_of(trace).notes
+    assert "lines without a time are placed 1 µs behind the line before" in report_of(trace).notes
 
 
 def test_a_clock_that_is_set_back_is_left_as_it_is(tmp_path: Path) -> None:
