@@ -9,6 +9,7 @@ import polars as pl
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
+from stepscope.analyzers.latency.request_lines import steps
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive.log_steps import LENGTHS
@@ -36,6 +37,8 @@ def notes(
             "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "
             "to explain"
         )
+        if trace.has("core_spans"):
+            yield "what its cores did, and how long they were held, is in the overview"
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():
@@ -56,7 +59,7 @@ def notes(
 def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
     """What is explained of a trace that names no requests."""
     yield "the trace names no requests, so the time of the whole run is explained"
-    ranks = trace.steps.select("rank").unique().collect()
+    ranks = steps(trace).select("rank").unique().collect()
     if alone := len(lines.join(ranks, on="rank", how="anti")):
         yield (
             f"no step of {times(alone, 'rank')} is known: what is explained is from the first span "

@@ -24,7 +24,8 @@ def run_lines(steps: pl.LazyFrame, windows: pl.DataFrame) -> pl.LazyFrame:
     is_known = pl.col("to_ns") < FAR_NS
     to_ns = pl.max_horizontal(pl.col("to_ns").filter(is_known).max(), pl.col("from_ns").max())
     lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), to_ns)
-    alone = windows.lazy().join(steps, on="rank", how="anti")
+    far = pl.col("to_ns").clip(upper_bound=FAR_NS)
+    alone = windows.lazy().join(steps, on="rank", how="anti").with_columns(far)
     return (
         pl.concat([lasts, alone])
         .select(

@@ -13,6 +13,7 @@ from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.small_traces import conflict_trace
 
 Open = Callable[[Trace], Visit]
+OpenBoth = Callable[[Trace, Trace], Visit]
 SMALL = conflict_trace()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.app.web.in_browser.hands import SMALL, Open
+from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.hands import SMALL, Open, OpenBoth
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -31,6 +34,18 @@ def test_the_page_is_busy_until_its_charts_are_drawn(visit: Open, chromium: Brow
     expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
     assert page.locator("#pane .dash-graph:not(:has(.main-svg))").count() == 0
     page.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("mix-admission", "cores busy"), ("fcfs-preemption", "tokens")]
+)
+def test_the_load_says_what_it_is_of(
+    visit: Open, visit_both: OpenBoth, sample_traces: Path, name: str, what: str
+) -> None:
+    a, b = (Trace.open(sample_traces / f"{name}-{end}.trace") for end in ("before", "after"))
+
+    expect(visit(a).go().locator("#told-load")).to_have_text(what)
+    expect(visit_both(a, b).go().locator("#told-load")).to_have_text(f"{what}, A · B")
 
 
 PAINTED = """() => [...document.querySelectorAll("#waterfall .barlayer .trace")].map((trace) =>

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -14,10 +13,9 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.app.web.in_browser.conftest import Visit
-from tests.app.web.in_browser.hands import address, press, rows, shown_range, view
+from tests.app.web.in_browser.hands import OpenBoth, address, press, rows, shown_range, view
 
 pytestmark = pytest.mark.web
-OpenBoth = Callable[[Trace, Trace], Visit]
 
 
 def before_and_after(visit_both: OpenBoth, folder: Path) -> Visit:
