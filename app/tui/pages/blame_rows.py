@@ -56,7 +56,7 @@ class BlameRows:
         told = blamed.requests.sort(
             order.by, descending=order.descending, nulls_last=True, maintain_order=True
         )
-        self.nothing = "Nothing to blame: no request and no step is in this trace."
+        self.nothing = "Nothing to blame; the notes say why."
         self._told = told
         self._bars = bars
         # Of the least of a column polars' stubs say only that it is a value of some type.

@@ -31,6 +31,7 @@ from tests.app.tui.stage import (
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import SGLANG, open_log
+from tests.traces import trace_of
 
 
 async def test_every_request_has_a_row_the_longest_first() -> None:
@@ -146,3 +147,28 @@ async def test_the_legend_has_room_for_every_sign_of_the_bars(size: tuple[int, i
         told = text_of(pilot.app.query_one("#blame-legend"))
         groups = ("front-end", "queue", "preempted", "recompute", "prefill", "decode", "delivery")
         assert all(group in told for group in (*groups, "idle"))
+
+
+@pytest.mark.parametrize("name", ["a list of arrivals", "a trace of cores"])
+async def test_where_nothing_can_be_blamed_the_notes_say_why(name: str) -> None:
+    arrivals = [{"event": "arrive", "request": f"r{at}", "ts_ns": at} for at in range(3)]
+    cores = [
+        {
+            "core": 0,
+            "core_kind": "AIC",
+            "ts_ns": 0,
+            "end_ns": 9,
+            "group": 0,
+            "shape": "AIC",
+            "task": 0,
+            "block": 0,
+        }
+    ]
+    trace = trace_of(lifecycle=arrivals) if "arrivals" in name else trace_of(core_spans=cores)
+    async with opened(trace, RESULT) as pilot:
+        await press(pilot, "5")
+
+        said = " ".join(screen_text(pilot).split())
+        assert "the notes say why" in said
+        for note in blame(trace).notes:
+            assert " ".join(note.split()[:6]) in said
