@@ -35,6 +35,11 @@ class Outcomes:
     totals: dict[str, Pair]
     causes: dict[str, Pair]
 
+    @property
+    def whose(self) -> str:
+        """Whose time `causes` is: that of requests, or where none is named, of the run itself."""
+        return "the whole run" if self.requests.is_empty() else "all requests"
+
 
 def outcomes(a: Trace, b: Trace) -> Outcomes:
     """Compare the ends of two runs, request by request."""

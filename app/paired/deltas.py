@@ -47,12 +47,12 @@ def overview(pair: Pair) -> Iterator[Block]:
             if both != (None, None)
         ),
     )
-    causes = pair.difference.outcomes.causes
+    causes, whose = pair.difference.outcomes.causes, pair.difference.outcomes.whose
     if causes and len({each.names_requests for each in pair.blamed}) > 1:
         yield Paragraph("Only one of them names requests: where their time went is not compared.")
     elif causes:
         yield table_of(
-            "time of all requests", ((name, *row("_ns", *both)) for name, both in causes.items())
+            f"time of {whose}", ((name, *row("_ns", *both)) for name, both in causes.items())
         )
     yield by_rule(pair)
     yield from pair.summed

@@ -80,7 +80,8 @@ def rows_told(divergence: Divergence) -> Iterator[str]:
 
 def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     """What came of it: totals, where the time went, who gained and who lost, findings."""
-    yield from table_lines(totals_table(found))
+    totals = totals_table(found)
+    yield from table_lines(totals) if totals.rows else ("neither says what came of its run",)
     if causes := causes_table(found):
         yield ""
         yield from table_lines(causes)
@@ -115,10 +116,10 @@ def _totals(totals: Mapping[str, Pair], header: tuple[str, str]) -> Table:
 
 
 def causes_table(found: Difference) -> Table | None:
-    """What the latency of all requests went to, as far as that differs; None where it does not."""
+    """What the time of requests, or of the run, went to, where that differs; None if nowhere."""
     causes = found.outcomes.causes.items()
     changed = [(name, *map(_spent, both)) for name, both in causes if both[0] != both[1]]
-    return _table(("time of all requests", "A", "B"), changed) if changed else None
+    return _table((f"time of {found.outcomes.whose}", "A", "B"), changed) if changed else None
 
 
 def _spent(ns: int | None) -> str:

@@ -207,7 +207,7 @@ def test_names_of_a_trace_are_neither_markdown_nor_html_in_a_comment(
     run = stepscope("diff", tmp_path / "a.trace", tmp_path / "b.trace", "--format", "markdown",
                     "--no-rules", "--fail-on", "divergence")  # fmt: skip
 
-    assert "requests lost by it" in run.out or "1 requests lost" in run.out
+    assert "1 request lost by it" in run.out
     for char in ("<img", "**bold", "](javascript", "@team"):
         assert char not in run.out
 
@@ -238,3 +238,32 @@ def test_a_folder_without_a_trace_is_refused(stepscope: Command, tmp_path: Path)
 
     assert run.code == 3
     assert "there is no trace in this folder" in run.err
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_time_that_is_compared_is_that_of_requests_or_of_the_whole_run(
+    stepscope: Command, tmp_path: Path, names: bool
+) -> None:
+    files = [tmp_path / f"{name}.trace" for name in "ab"]
+    for file, took in zip(files, (30, 70), strict=True):
+        steps = [{"step": 1, "ts_ns": 0, "dur_ns": took, "kind": "decode"}]
+        lifecycle = [event("r", "arrive", 0), event("r", "finish", took)] if names else []
+        save_trace(trace_of(steps=steps, lifecycle=lifecycle), file)
+
+    run = stepscope("diff", *files)
+
+    assert ("time of all requests" in run.out) is names
+    assert ("time of the whole run" in run.out) is not names
+
+
+def test_where_neither_run_tells_what_came_of_it_diff_says_so(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "counted.trace"
+    save_trace(trace_of(counters=[{"name": "x", "value": 1.0}]), file)
+
+    run = stepscope("diff", file, file)
+
+    assert run.code == 0
+    assert "neither says what came of its run" in run.out
+    assert "outcome" not in run.out
