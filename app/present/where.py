@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.printable import plain
-from stepscope.app.units import moment
+from stepscope.app.units import count, moment
 
 if TYPE_CHECKING:  # a check says where findings are, and draws no timeline
     from stepscope.app.timeline import Composition, Lane, Timeline
@@ -75,6 +75,11 @@ def step_of(step: int | None, index: int | None, total: int) -> str:
 def of_rank(steps: Composition) -> str:
     """Whose steps they are, where several ranks have some: ` of rank 0`."""
     return f" of rank {steps.rank}" if steps.num_ranks > 1 else ""
+
+
+def num_steps(of: Composition) -> str:
+    """How many steps are shown; none is no count, as the trace may only not tell of them."""
+    return f"{count(len(of))}{of_rank(of)}" if len(of) else "none to show"
 
 
 def when(ts_ns: int | None, timeline: Timeline, resolution_ns: int = RESOLUTION_NS) -> str:

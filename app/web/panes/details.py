@@ -14,7 +14,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph
-from stepscope.app.present.where import of_rank
+from stepscope.app.present.where import num_steps
 from stepscope.app.printable import plain
 from stepscope.app.units import count
 from stepscope.app.web.components import components
@@ -74,7 +74,7 @@ def _found(checked: CheckResult) -> Iterator[Fact]:
 
 def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     yield from (Fact(name, (text,)) for name, text in identity(loaded.trace))
-    yield Fact("steps", (f"{count(len(loaded.composition))}{of_rank(loaded.composition)}",))
+    yield Fact("steps", (num_steps(loaded.composition),))
     yield from _found(loaded.result) if loaded.result else ()
     yield Heading("where to begin")
     if loaded.findings:

@@ -15,7 +15,7 @@ from stepscope.app.present.details import finding_blocks
 from stepscope.app.present.report_text import summed
 from stepscope.app.present.spans.flag_words import rows_of
 from stepscope.app.present.summary.serving import served_slo
-from stepscope.app.present.where import of_rank, place, when
+from stepscope.app.present.where import num_steps, place, when
 from stepscope.app.timeline.drawing import drawing_of
 from stepscope.app.units import count
 from stepscope.app.web.loaded import LoadedTrace
@@ -52,7 +52,7 @@ def overview(loaded: LoadedTrace) -> str:
 
 def _about(loaded: LoadedTrace) -> Iterator[Block]:
     yield from (Fact(name, (said,)) for name, said in identity(loaded.trace))
-    yield Fact("steps", (f"{count(len(loaded.composition))}{of_rank(loaded.composition)}",))
+    yield Fact("steps", (num_steps(loaded.composition),))
     yield Fact("lanes", (count(len(loaded.timeline.lanes)),))
     yield from told_of_it(loaded.trace)
 

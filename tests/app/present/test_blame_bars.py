@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 import polars as pl
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from stepscope.analyzers.latency.blame import Blame
 from stepscope.analyzers.latency.causes import BY_NAME, CAUSES, GROUPS, Cause
+from stepscope.app.palette import OF_KINDS, STATES
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.present.blame_text import waterfall_lines
 
@@ -142,3 +144,8 @@ def test_a_line_of_a_waterfall_fits_its_width(
 def test_every_group_of_causes_has_a_glyph_of_its_own() -> None:
     assert list(LOOKS) == list(GROUPS)
     assert len({look.glyph for look in LOOKS.values()}) == len(GROUPS)
+
+
+@pytest.mark.parametrize("kind", OF_KINDS)
+def test_what_a_gpu_was_in_has_the_colour_that_it_has_on_the_timeline(kind: str) -> None:
+    assert LOOKS[kind].colour == STATES[OF_KINDS[kind]].colour

@@ -9,8 +9,8 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.present.facts import whereabouts
-from stepscope.app.present.where import where
-from stepscope.app.timeline import Timeline
+from stepscope.app.present.where import num_steps, where
+from stepscope.app.timeline import Composition, Timeline
 from tests.traces import trace_of
 
 FOUND = Finding(
@@ -52,3 +52,11 @@ def test_saying_where_findings_are_loads_no_timeline() -> None:
     )
 
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_steps_that_a_trace_does_not_tell_of_are_not_counted() -> None:
+    steps = [{"step": at, "ts_ns": at, "dur_ns": 1, "kind": "decode"} for at in range(3)]
+
+    assert num_steps(Composition.of(trace_of(steps=steps))) == "3"
+    nothing = trace_of(counters=[{"name": "x", "value": 1.0}])
+    assert num_steps(Composition.of(nothing)) == "none to show"
