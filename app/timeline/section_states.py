@@ -51,6 +51,12 @@ def states_in(
     ]
 
 
+def about_steps(timeline: Timeline) -> str:
+    """What the spans of steps are: batches where the trace says what they computed."""
+    is_split = timeline.kinds_of("steps") & {PREFILL, DECODE}
+    return "batches, split by tokens" if is_split else "a span for each step"
+
+
 def word_of(kind: int, timeline: Timeline) -> str:
     """What a legend of all sections calls a state: as the only section does that has it, if one
     alone has, else as the palette does.

@@ -21,7 +21,7 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import SAYS
-from stepscope.app.timeline.section_states import states_in
+from stepscope.app.timeline.section_states import about_steps, states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.view import View
@@ -99,9 +99,9 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
     """What the spans of each section are, beside its name."""
     budget = loaded.composition.budget
     known = budget[~np.isnan(budget)]
-    tokens = f", tokens against a budget of {int(known.max()):,}" if len(known) else ""
+    budgeted = f", against a budget of {int(known.max()):,} tokens" if len(known) else ""
     return {
-        "steps": f"batch rows{tokens}",
+        "steps": f"{about_steps(loaded.timeline)}{budgeted}",
         "core groups": f"{NAMES_OF_CORES} · hatched: held, waiting for its group",
         "requests": " · ".join(name for _, name in states_in("requests", loaded.timeline)),
         **SAYS,

@@ -15,7 +15,7 @@ from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
 from stepscope.app.timeline.navigator import Navigator
-from stepscope.app.timeline.section_states import states_in
+from stepscope.app.timeline.section_states import about_steps, states_in
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
     ACCENT,
@@ -48,7 +48,6 @@ MARK = blend(ACCENT, BACKGROUND, 0.22)
 NOTHING = "This trace has no steps, requests, cores, spans or counters to draw."
 ABOUT = {
     "pinned": "lanes kept in sight",
-    "steps": "batches, split by tokens",
     **{section: f"{says}  █ ▓ ▒ ░ categories" for section, says in SAYS.items()},
     **{section: f"{SAYS[section]}  █ ▓ ▒ ░ names" for section in (STREAMS, COLLECTIVES)},
     "counters": "sampled numbers",
@@ -276,9 +275,10 @@ class LanePainter:
 
 def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = ()) -> list[str]:
     """What the header of a section says: what is in it, and the sign of each state and its name."""
-    about = [ABOUT[section]] if section in ABOUT else []
+    about = about_steps(timeline) if section == "steps" else ABOUT.get(section)
     shown = states_in(section, timeline, hidden)
-    told = [*about, *(f"{state.glyph} {name}" for state, name in shown)]
+    signs = (f"{state.glyph} {name}" for state, name in shown)
+    told = [*([about] if about else ()), *signs]
     return [*told, f"{MOMENT} moment"] if timeline.has_moments(section) else told
 
 
