@@ -10,6 +10,7 @@ from stepscope.app.printable import plain
 
 JOINTS = frozenset("_-/.,:;|=&?)>]}")
 """Where names and addresses are broken: behind one of these, if half of the line is full."""
+UNITS_OF_TIME, ENDS = frozenset(("s", "ms", "µs", "ns")), ",.;:)"
 LEAST_IN_TWO = 9
 """In fewer cells the beginning of a name says more than its two ends."""
 
@@ -68,10 +69,11 @@ def _first_of(glyphs: Iterable[tuple[str, int]], width: int) -> Iterator[str]:
 def wrap(text: str, width: int) -> list[str]:
     """`text` broken at spaces into lines of at most `width` cells; long words are broken too.
 
-    They are broken behind a joint where one is near: `paged_` and `attention`.
+    They are broken behind a joint where one is near: `paged_` and `attention`. A time stays beside
+    its unit.
     """
     lines, line = [], ""
-    words = plain(text).split()
+    words = _words(plain(text))
     for word in (piece for each in words for piece in _pieces(each, max(width, 1))):
         joined = f"{line} {word}" if line else word
         if width_of(joined) > width and line:
@@ -80,6 +82,19 @@ def wrap(text: str, width: int) -> list[str]:
         else:
             line = joined
     return [*lines, line] if line else lines
+
+
+def _words(text: str) -> Iterator[str]:
+    before = ""
+    for word in text.split():
+        if before[-1:].isdigit() and word.rstrip(ENDS) in UNITS_OF_TIME:
+            before = f"{before} {word}"
+            continue
+        if before:
+            yield before
+        before = word
+    if before:
+        yield before
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:

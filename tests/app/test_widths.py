@@ -132,6 +132,14 @@ def test_a_name_is_broken_behind_a_joint_where_one_is_near(
     assert wrap(text, width) == lines
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "µs", "ns", "µs,", "ms)"])
+def test_a_time_stays_beside_its_unit(unit: str) -> None:
+    first, second, *_ = wrap(f"it took 1.93 {unit} of all of it", 12)
+
+    assert first == "it took"
+    assert second.startswith(f"1.93 {unit}")
+
+
 @given(NAMES, st.integers(2, 30))
 def test_a_text_is_the_same_however_it_is_broken(text: str, width: int) -> None:
     lines = wrap(text, width)
