@@ -32,11 +32,14 @@ PATTERNS = {
     "front-end": ("/", WIDEST), "delivery": ("\\", WIDEST), "queue": (".", FINE),
     "parked": ("+", WIDE), "preempted": ("x", FINE),
     "recompute": ("/", FINE), "prefill": ("", FINE),
-    "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("\\", WIDE),
+    "decode": ("|", FINE), "gemm": ("/", WIDE), "attention": ("|", WIDE), "kernel": ("", FINE),
     "communication": ("+", FINE), "copy": (".", WIDE), "gpu-wait": ("x", WIDE),
     "launch": ("-", WIDE), "dispatch": ("\\", FINE), "idle": ("", FINE), "unknown": ("-", FINE),
 }  # fmt: skip
-"""What tells a group of causes from the others where colours do not."""
+"""What tells a group of causes from the others where colours do not.
+
+What there is most of is plain, else a bar of many pieces is a clutter: prompts, or a GPU's kernels.
+"""
 
 
 def blame_pane(loaded: LoadedTrace, view: View) -> Component:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepscope.analyzers.latency.blame import blame
+from stepscope.app import light
 from stepscope.app.present.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.web.panes.blame import PATTERNS, blame_pane, waterfall
 from stepscope.app.web.view import View
 from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
+from tests.app.test_light import apart
 from tests.app.web.small_traces import loaded_of
 from tests.app.web.test_panes import said
 from tests.engine.small_engines import serve
@@ -71,8 +73,17 @@ def test_the_pieces_of_a_bar_add_up_to_the_latency_and_do_not_overlap() -> None:
 
 def test_no_two_groups_of_causes_look_alike_without_colour() -> None:
     assert PATTERNS.keys() == LOOKS.keys()
-    seen = [pattern for group, pattern in PATTERNS.items() if group != "idle"]
+    seen = [pattern for pattern in PATTERNS.values() if pattern[0]]
     assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("is_light", [False, True], ids=["dark", "light"])
+def test_groups_of_causes_without_a_pattern_are_told_apart_by_every_eye(is_light: bool) -> None:
+    plain = [group for group, (shape, _) in PATTERNS.items() if not shape]
+    shown = [light.colour(LOOKS[group].colour, is_light=is_light) for group in plain]
+
+    assert plain == ["prefill", "kernel", "idle"]
+    assert min(apart(*two) for two in combinations(shown, 2)) >= 12
 
 
 @pytest.mark.parametrize("name", ["<b>r</b>", "\x1b[31mr"])
