@@ -32,6 +32,9 @@ def notes(
             "served or ended, so there are no latencies"
         )
         return
+    if lines.is_empty() and not ran.is_empty():
+        yield "what its GPU did lies too far from time 0 to be added up: 2^61 ns, some 73 years"
+        return
     if lines.is_empty():
         yield (
             "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "

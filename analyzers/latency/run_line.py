@@ -24,8 +24,9 @@ def run_lines(steps: pl.LazyFrame, windows: pl.DataFrame) -> pl.LazyFrame:
     is_known = pl.col("to_ns") < FAR_NS
     to_ns = pl.max_horizontal(pl.col("to_ns").filter(is_known).max(), pl.col("from_ns").max())
     lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), to_ns)
-    far = pl.col("to_ns").clip(upper_bound=FAR_NS)
-    alone = windows.lazy().join(steps, on="rank", how="anti").with_columns(far)
+    to_far = pl.col("to_ns").clip(upper_bound=FAR_NS)
+    near = windows.lazy().filter(pl.col("from_ns") < FAR_NS).with_columns(to_far)
+    alone = near.join(steps, on="rank", how="anti")
     return (
         pl.concat([lasts, alone])
         .select(
