@@ -11,7 +11,11 @@ ASSISTANT := tests/app/mcp/client
 
 FUZZ_SECONDS ?= 300
 
-.PHONY: demo test test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random samples screenshots docs clean
+# Bytecode is cached even where the environment turns that off: without it each process that a test
+# starts compiles the product again, and each worker the tests.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --durations=10
+
+.PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -26,8 +30,11 @@ demo: .venv/run.stamp  ## record both scenarios, check them, say what to open ne
 	@echo "  $(BIN)/stepscope web $(DEMO)/fcfs-preemption/before.trace   in a browser"
 	@echo "  $(BIN)/stepscope explain COR001                             what a finding means"
 
-test: .venv/dev.stamp  ## every test; the web ones need Debian's chromium, and say so where it is missing
-	$(BIN)/python -m pytest -n auto
+test: .venv/dev.stamp  ## the tests that protect every change; the web ones need Debian's chromium, and say so where it is missing
+	$(PYTEST) -m "not slow"
+
+test-all: .venv/dev.stamp  ## these and the slow sweeps, as every night and before a release
+	$(PYTEST)
 
 test-vllm: .venv-vllm/ready.stamp  ## record a whole vLLM on a CPU, and hold every step against its own scheduler
 	$(VLLM) -m pytest -p no:cacheprovider -p no:dash -q --durations=10 tests/vllm
