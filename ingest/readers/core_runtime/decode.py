@@ -214,7 +214,8 @@ class RuntimeLog:
             return MALFORMED
         thread, what, rest = match.groups()
         run = self._within_run()
-        run.report_line = run.report_line or self._line
+        if run.report_line is None:
+            run.report_line = self._line
         if found := _CLASS.search(rest):
             run.stall_class = found[1]
         if what == "TASK":

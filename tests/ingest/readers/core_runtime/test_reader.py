@@ -20,11 +20,14 @@ from tests.ingest.log_files import open_log, report_of
 from tests.ingest.readers.core_runtime.logs import (
     DEADLOCK,
     HOST_LINES,
+    REPORT,
     RING,
     RUNTIME_LOGS,
     STALLED,
+    STARTS,
     WHOLE,
     WRONG_CORE,
+    dispatched,
     span,
 )
 
@@ -139,6 +142,24 @@ def test_what_never_began_and_what_waits_are_decisions(tmp_path: Path) -> None:
         (str(RING + 4), "deferred", "core 1", None, None, str(RING + 2)),
         (str(RING + 5), "deferred", "tasks before it that are over", 3, 1, None),
     ]
+
+
+def test_blocks_of_an_idle_core_ended_by_the_first_line_of_the_stall_report(tmp_path: Path) -> None:
+    dispatch = dispatched("aic", RING, "0,-1,-1", "0/1", (0, 0))
+
+    trace = open_log(tmp_path, STARTS + dispatch + REPORT)
+
+    (end_ns,) = trace.core_spans.filter(core=0).select("end_ns").collect().to_series()
+    assert end_ns // ORDER == (STARTS + dispatch).count("\n")
+
+
+def test_a_log_that_begins_within_a_stall_report_dates_it_from_its_first_line() -> None:
+    log = RuntimeLog()
+
+    for line in REPORT.splitlines():
+        log.take(line)
+
+    assert log.run.report_line == 0
 
 
 def test_a_part_on_a_core_of_another_kind_has_no_group(tmp_path: Path) -> None:

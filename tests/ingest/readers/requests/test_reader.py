@@ -239,3 +239,19 @@ def test_a_list_is_read_a_few_lines_at_a_time(
 
     assert max(given) <= 4
     assert trace.num_rows("lifecycle") == 30 * MOONCAKE.count("\n")
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [(5, False), (6, True), (7, True)])
+def test_the_limit_counts_the_requests_of_all_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, is_whole: bool
+) -> None:
+    monkeypatch.setattr(reader, "_CHUNK_BYTES", 1)  # a block for each line
+    file = tmp_path / "requests.jsonl"
+    file.write_text(MOONCAKE * 3)
+
+    trace = Trace.open(file, limits=Limits(rows=limit))
+
+    arrivals = [6758, 7322] * 3
+    assert rows(trace, "lifecycle", "prompt_len") == arrivals[:limit]
+    assert report_of(trace).read == {"arrivals": min(limit, 6)}
+    assert trace.manifest.closed is is_whole
