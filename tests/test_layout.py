@@ -1,8 +1,8 @@
 """The house itself: what is packaged, what may import what, where tests lie.
 
-`tests/` has the folders of the code, with at most as many files in each: `tests/ingest/derive/`
-tests `ingest/derive/`. Folders of a room's tests that no folder of the room is like are in
-OWN_TESTS, with the reason; those beside the rooms (`docs`, `fuzz`, `vllm` ...) test the whole.
+`tests/` has the folders of the code: `tests/ingest/derive/` tests `ingest/derive/`. Folders of a
+room's tests that no folder of the room is like are in OWN_TESTS, with the reason; those beside the
+rooms (`docs`, `fuzz`, `vllm` ...) test the whole.
 """
 
 from __future__ import annotations
@@ -23,31 +23,8 @@ from setuptools import find_packages
 
 from stepscope.ingest.readers import READERS
 from tests.conftest import ROOT
-from tests.house import (
-    ROOMS,
-    crowded,
-    imports,
-    modules,
-    rings,
-    said_twice,
-    same_names,
-    without_code,
-)
+from tests.house import ROOMS, imports, modules, rings, without_code
 
-MOST_MODULES = 15
-EXPLAINING = {
-    "ingest/readers": "each format is read in the same stages",
-    "ingest/replay": "each engine is built and called by the same parts",
-    "app/mcp/tools": "a tool is named for what it answers",
-    "app/cli": "a command is named for what it shows",
-    "app/tui/pages": "a page is named for what it shows",
-    "app/tui/screens": "a screen is named for what it shows",
-    "app/web/panes": "a pane is named for what it shows",
-    "app/timeline/lanes": "a kind of lane is named for what it shows",
-    "engine/faults": "faults are named for what they are faults of",
-    "engine/device/lowering": "a graph is named for the layers that it computes",
-}
-"""Folders that say what a file of theirs is, whatever other file has its name."""
 OWN_TESTS = {
     "tests/analyzers/invariants": "what holds for every rule, whatever it is given",
     "tests/analyzers/proof": "what rules say of the engine's scenarios and faults",
@@ -110,41 +87,12 @@ def test_an_import_that_is_late_or_for_types_alone_makes_a_ring_as_well(tmp_path
     assert rings(imports(modules(tmp_path))) == [["stepscope.app.first", "stepscope.app.second"]]
 
 
-def test_no_folder_has_more_modules_or_tests_than_can_be_taken_in_at_once() -> None:
-    assert crowded(ROOT, MOST_MODULES) == {}
-
-
 def written(root: Path, *files: str) -> Path:
     """A tree with these files, which are empty."""
     for file in files:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).touch()
     return root
-
-
-@pytest.mark.parametrize("name", ["ingest/one{}.py", "tests/ingest/test_one{}.py"])
-def test_a_file_beyond_that_is_found_in_the_code_and_in_tests(tmp_path: Path, name: str) -> None:
-    own = (f"{Path(name).parent}/{each}.py" for each in ("__init__", "conftest"))
-    full = written(tmp_path, *own, *(name.format(number) for number in range(MOST_MODULES)))
-    assert crowded(full, MOST_MODULES) == {}
-
-    more = written(full, name.format("more"))
-
-    assert crowded(more, MOST_MODULES) == {str(Path(name).parent): MOST_MODULES + 1}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["rules/stv/stv0{:02}_a.py", "tests/rules/stv/test_stv0{:02}_a.py", "app/cli/commands/c{}.py",
-     "tests/app/cli/commands/test_c{}.py"],
-)  # fmt: skip
-def test_there_may_be_as_many_rules_and_commands_and_tests_of_these_as_are_needed(
-    tmp_path: Path, name: str
-) -> None:
-    room = "" if name.startswith(("app", "tests")) else "analyzers/"
-    full = written(tmp_path, *(room + name.format(number) for number in range(20)))
-
-    assert crowded(full, MOST_MODULES) == {}
 
 
 def test_tests_lie_where_the_code_lies_or_their_folder_says_why_not() -> None:
@@ -160,19 +108,6 @@ def test_a_folder_of_tests_that_no_code_lies_beside_is_found(tmp_path: Path) -> 
     assert without_code(lost) == ["tests/ingest/d"]
 
 
-def test_no_two_files_have_one_name_unless_their_folder_says_which_is_which() -> None:
-    assert same_names(ROOT, EXPLAINING) == {}
-
-
-def test_a_second_file_of_a_name_is_found_unless_its_folder_says_which_it_is(
-    tmp_path: Path,
-) -> None:
-    tree = written(tmp_path, "app/a/bar.py", "ingest/b/bar.py", "engine/c/bars.py", "tests/bar.py")
-
-    assert same_names(tree, ["ingest/b"]) == {}
-    assert same_names(tree, ["ingest/bb"]) == {"bar": ["app/a/bar.py", "ingest/b/bar.py"]}
-
-
 def test_every_format_is_read_from_a_folder_whose_reader_has_the_same_place() -> None:
     folders = [folder for folder in (ROOT / "ingest" / "readers").iterdir() if folder.is_dir()]
     formats = {folder.name for folder in folders if (folder / "reader.py").exists()}
@@ -181,22 +116,6 @@ def test_every_format_is_read_from_a_folder_whose_reader_has_the_same_place() ->
         name for name in READERS if name.split(".")[1:-1] == ["reader"]
     )
     assert {name.partition(".")[0] for name in READERS} == formats
-
-
-def test_no_file_says_the_name_of_its_folder_again() -> None:
-    assert said_twice(ROOT) == []
-
-
-@pytest.mark.parametrize(
-    ("file", "says_twice"),
-    [("app/web/web_page.py", True), ("app/web/web.py", True), ("app/web/webs.py", False),
-     ("tests/app/web/test_web_page.py", True), ("tests/bench/bench_read.py", False),
-     ("tests/ingest/derive/test_derive.py", True), ("tests/ingest/derive/test_steps.py", False)],
-)  # fmt: skip
-def test_a_file_that_says_its_folder_again_is_found(
-    tmp_path: Path, file: str, says_twice: bool
-) -> None:
-    assert said_twice(written(tmp_path, file)) == [file] * says_twice
 
 
 @pytest.mark.parametrize("room", ROOMS)
