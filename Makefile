@@ -33,8 +33,8 @@ demo: .venv/run.stamp  ## record both scenarios, check them, say what to open ne
 test: .venv/dev.stamp  ## the tests that protect every change; the web ones need Debian's chromium, and say so where it is missing
 	$(PYTEST) -m "not slow"
 
-test-all: .venv/dev.stamp  ## these and the slow sweeps, as every night and before a release
-	$(PYTEST)
+test-all: .venv/dev.stamp  ## these, the slow sweeps, and new examples of properties, as every night and before a release
+	STEPSCOPE_HYPOTHESIS_RANDOM=1 $(PYTEST)
 
 test-vllm: .venv-vllm/ready.stamp  ## record a whole vLLM on a CPU, and hold every step against its own scheduler
 	$(VLLM) -m pytest -p no:cacheprovider -p no:dash -q --durations=10 tests/vllm
