@@ -33,6 +33,7 @@ class Watchdog:
     num_open: Callable[[], int]
     dump: Callable[[str], None]
     stall_s: float = DEFAULT_STALL_S
+    clock: Callable[[], float] = time.monotonic
     _ends: tuple[int, int] = field(init=False)
     _has_signal: bool = field(default=False, init=False)
     _thread: threading.Thread = field(init=False)
@@ -80,7 +81,7 @@ class Watchdog:
             os.close(end)
 
     def _look(self) -> None:
-        seen, since, is_told = self.num_steps(), time.monotonic(), False
+        seen, since, is_told = self.num_steps(), self.clock(), False
         pause_s = self.stall_s / LOOKS_PER_STALL or None
         while True:
             ready, _, _ = select.select([self._ends[0]], [], [], pause_s)
@@ -89,7 +90,7 @@ class Watchdog:
                 return
             if SIGNAL is not None and int(SIGNAL) in heard:
                 self._tell(f"signal {SIGNAL.name}")
-            steps, now = self.num_steps(), time.monotonic()
+            steps, now = self.num_steps(), self.clock()
             if steps != seen or not self.num_open():
                 seen, since, is_told = steps, now, False
             elif self.stall_s and now - since >= self.stall_s and not is_told:

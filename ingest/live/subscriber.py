@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import FileIO
 from ipaddress import ip_address
 from types import ModuleType
@@ -76,16 +76,17 @@ def listen(
     patience: Patience,
     is_stopped: Callable[[], bool] = lambda: False,
     limits: Limits = DEFAULTS,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Heard:
     """Capture messages until the publishers are gone, patience ends or somebody stops it.
 
-    `captures` gives the file that a message belongs into. Raises MissingExtra where there is no
-    pyzmq, ConfigError where an address cannot be connected to.
+    `captures` gives the file that a message belongs into, `clock` the seconds. Raises MissingExtra
+    where there is no pyzmq, ConfigError where an address cannot be connected to.
     """
     zmq = _zmq()
     heard = Heard()
     with _subscribed(zmq, addresses, limits) as (socket, monitor):
-        watch = _Watch(zmq, monitor, patience)
+        watch = _Watch(zmq, monitor, patience, clock, clock())
         while not heard.ended:
             failed = ""
             if socket.poll(POLL_MS):
@@ -117,7 +118,8 @@ def _subscribed(zmq: Any, addresses: Sequence[str], limits: Limits) -> Iterator[
         socket.set(zmq.MAXMSGSIZE, limits.message)
         socket.set(zmq.IPV6, 1)
         socket.subscribe(b"")
-        monitor = socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        monitor = stack.enter_context(socket.get_monitor_socket(events))
         stack.callback(socket.disable_monitor)
         for address in addresses:
             try:
@@ -134,18 +136,19 @@ class _Watch:
     zmq: Any
     monitor: Any
     patience: Patience
-    began: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float]
+    began: float
     last: float | None = None
     num_connected: int = 0
     was_connected: bool = False
 
     def heard(self) -> None:
-        self.last = time.monotonic()
+        self.last = self.clock()
 
     def ended(self) -> str:
         """Why there is no point in waiting any longer; empty while there is."""
         self._count()
-        now = time.monotonic()
+        now = self.clock()
         if self.patience.seconds is not None and now - self.began > self.patience.seconds:
             return "the time was over"
         if self.was_connected and not self.num_connected:

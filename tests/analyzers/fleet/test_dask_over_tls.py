@@ -76,7 +76,7 @@ def cluster(tmp_path: Path) -> Iterator[Any]:
             silence_logs=logging.CRITICAL, security=distributed.Security(),
         )  # fmt: skip
         yield made
-        made.close(timeout=5)
+        made.close(timeout=180)
 
 
 def test_over_tls_a_cluster_makes_the_same_archive(cluster: Any, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_over_tls_a_cluster_makes_the_same_archive(cluster: Any, tmp_path: Path)
 
     address = cluster.scheduler_address
     check_address(address, insecure=False)
-    pool = DaskPool(address, timeout_s=60)
+    pool = DaskPool(address, timeout_s=180)
     imported(tmp_path / "there", ranks, pool=pool, rules=RULES)
     pool.close()
 
@@ -103,7 +103,7 @@ def test_whoever_has_another_certificate_is_told_that_no_scheduler_answers(
         dask.config.set(certificate(tmp_path, "stranger")),
         pytest.raises(ConfigError, match="no scheduler answers"),
     ):
-        DaskPool(cluster.scheduler_address, timeout_s=60)
+        DaskPool(cluster.scheduler_address, timeout_s=180)
 
 
 def test_without_a_certificate_that_is_said(cluster: Any) -> None:
@@ -111,4 +111,4 @@ def test_without_a_certificate_that_is_said(cluster: Any) -> None:
         dask.config.set(configured(None, None)),
         pytest.raises(ConfigError, match=r"no scheduler answers: .*TLS"),
     ):
-        DaskPool(cluster.scheduler_address, timeout_s=60)
+        DaskPool(cluster.scheduler_address, timeout_s=180)

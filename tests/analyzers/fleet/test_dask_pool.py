@@ -33,7 +33,7 @@ def cluster() -> Iterator[Any]:
         silence_logs=logging.CRITICAL,
     )  # fmt: skip
     yield made
-    made.close(timeout=5)
+    made.close(timeout=180)
 
 
 def test_a_cluster_makes_the_same_archive_and_goes_on_as_a_worker_dies(
@@ -43,7 +43,7 @@ def test_a_cluster_makes_the_same_archive_and_goes_on_as_a_worker_dies(
     (tmp_path / "job" / "bad.json").write_text('{"traceEvents": [')
     imported(tmp_path / "here", ranks, pool=Here(), rules=RULES)
 
-    pool = DaskPool(cluster.scheduler_address, timeout_s=60)
+    pool = DaskPool(cluster.scheduler_address, timeout_s=180)
     first = next(iter(cluster.workers.values()))
     os.kill(first.process.pid, signal.SIGKILL)
     tally = imported(tmp_path / "there", ranks, pool=pool, rules=RULES)
@@ -57,10 +57,10 @@ def test_a_cluster_makes_the_same_archive_and_goes_on_as_a_worker_dies(
 def test_a_scheduler_that_goes_is_said_in_a_line(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stepscope.analyzers.fleet.dask_pool.CONNECT_S", 2)
     (tmp_path / "file").write_text("{}")
-    pool = DaskPool(cluster.scheduler_address, timeout_s=60)
-    cluster.close(timeout=5)
+    pool = DaskPool(cluster.scheduler_address, timeout_s=180)
+    monkeypatch.setattr("stepscope.analyzers.fleet.dask_pool.CONNECT_S", 2)
+    cluster.close(timeout=180)
 
     with pytest.raises(StepscopeError, match="what was finished is in the archive"):
         imported(tmp_path / "archive", tmp_path / "file", pool=pool, rules=RULES)
@@ -71,14 +71,14 @@ def test_where_no_scheduler_answers_that_is_said(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("stepscope.analyzers.fleet.dask_pool.CONNECT_S", 0.3)
 
     with pytest.raises(ConfigError, match="no scheduler answers"):
-        DaskPool("tcp://127.0.0.1:1", timeout_s=60)
+        DaskPool("tcp://127.0.0.1:1", timeout_s=180)
 
 
 def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
 
     with pytest.raises(MissingExtra, match=r"pip install 'stepscope\[distributed\]'"):
-        DaskPool("tcp://127.0.0.1:1", timeout_s=60)
+        DaskPool("tcp://127.0.0.1:1", timeout_s=180)
 
 
 @pytest.mark.parametrize(

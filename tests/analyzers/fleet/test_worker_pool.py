@@ -17,7 +17,7 @@ from stepscope.analyzers.fleet.worker_loop import NAME, framed
 from stepscope.analyzers.fleet.worker_pool import MOST_STARTS, WorkerPool
 from stepscope.ingest.errors import StepscopeError
 
-PATIENCE_S = 40
+PATIENCE_S = 180
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.app.mcp.test_over_stdio import COMMAND, HELLO, TRACE
+from tests.app.mcp.test_over_stdio import COMMAND, HELLO, PATIENCE_S, TRACE
 from tests.conftest import ROOT
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -35,7 +35,7 @@ class Served:
         self, headers: Mapping[str, str], body: bytes | None = None, *, path: str = "/mcp"
     ) -> tuple[int, bytes]:
         """Post a body and give status and answer; without a Host it is our own."""
-        own = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        own = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         sent = json.dumps(HELLO).encode() if body is None else body
         own.request("POST", path, sent, {**JSON, **headers})
         answer = own.getresponse()
@@ -61,7 +61,7 @@ def served(sample_traces: Path) -> Iterator[Served]:
     assert port, address
     yield Served(int(port[1]), token, process)
     process.terminate()
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert out == ""
     assert token not in err
 
@@ -147,7 +147,7 @@ def test_a_client_of_the_sdk_asks_over_http(served: Served) -> None:
 def test_a_port_that_is_taken_is_one_line(served: Served, sample_traces: Path) -> None:
     run = subprocess.run(
         [*COMMAND, str(sample_traces), "--http", "--port", str(served.port)],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
 
     assert run.returncode == 2

@@ -27,8 +27,16 @@ def spans(number: int) -> list[Span]:
     ]
 
 
-def sender(endpoint: str, timeout: float = 0.4) -> Sender:
-    """Gives up before it tries again: the first wait is a second, or nearly."""
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def no_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the SDK give up at once where it would wait a second and try again."""
+    monkeypatch.setattr("opentelemetry.exporter.otlp.common.http._MAX_RETRIES", 1)
+
+
+def sender(endpoint: str, timeout: float = PATIENCE_S) -> Sender:
     return Sender(endpoint_of(endpoint), Source.of({"service.name": "x"}, "1"), timeout)
 
 
@@ -44,7 +52,7 @@ def partial(message: Message) -> Answer:
 
 def test_all_spans_come_some_at_a_time() -> None:
     with receiving() as received:
-        assert sender(received.endpoint, 5).spans(spans(AT_A_TIME + 3)) == AT_A_TIME + 3
+        assert sender(received.endpoint).spans(spans(AT_A_TIME + 3)) == AT_A_TIME + 3
 
     assert [len(each.resource_spans[0].scope_spans[0].spans) for each in received.spans] == [
         AT_A_TIME, 3
@@ -93,6 +101,7 @@ def test_an_endpoint_of_the_environment_alone_is_not_sent_to(
     assert not other.paths
 
 
+@pytest.mark.usefixtures("no_retry")
 def test_a_port_where_nobody_listens_is_told() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -102,20 +111,23 @@ def test_a_port_where_nobody_listens_is_told() -> None:
         sender(f"http://127.0.0.1:{port}").spans(spans(1))
 
 
+@pytest.mark.usefixtures("no_retry")
 def test_no_answer_in_time_is_told() -> None:
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         with pytest.raises(NotSent, match="no answer came in time"):
-            sender(f"http://127.0.0.1:{mute.getsockname()[1]}", 0.1).spans(spans(1))
+            sender(f"http://127.0.0.1:{mute.getsockname()[1]}", 0.3).spans(spans(1))
 
 
+@pytest.mark.usefixtures("no_retry")
 def test_another_protocol_is_told() -> None:
     secured = r"it cannot be reached: .*(?i:ssl|tls)"
     with receiving() as received, pytest.raises(NotSent, match=secured):
         sender(received.endpoint.replace("http:", "https:")).spans(spans(1))
 
 
+@pytest.mark.usefixtures("no_retry")
 @pytest.mark.parametrize(("answer", "said"), [
     (Answer(404, b"404 page not found", {"Content-Type": "text/plain"}),
      "it answered 404 Not Found: 404 page not found; send what it takes: --only"),
@@ -176,7 +188,7 @@ def test_a_collector_that_is_busy_for_a_moment_is_asked_again() -> None:
     busy = Answer(503, headers={"Retry-After": "0.01"})
 
     with receiving(busy, busy, Answer()) as received:
-        assert sender(received.endpoint, 5).spans(spans(1)) == 1
+        assert sender(received.endpoint).spans(spans(1)) == 1
 
     assert len(received.paths) == 3
 

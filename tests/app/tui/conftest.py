@@ -9,6 +9,8 @@ import pytest
 from textual._context import active_app
 from textual.pilot import Pilot
 
+from tests.app.tui.stage import PATIENCE_S
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
@@ -35,3 +37,4 @@ def _no_idle_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
         await Pilot(active_app.get())._wait_for_screen()
 
     monkeypatch.setattr("textual.app.wait_for_idle", handled)
+    monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE_S,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from typing import Any
@@ -30,6 +30,7 @@ CORES = {"AIC": 0, "AIV0": 1, "AIV1": 2}
 Row = dict[str, Any]
 FRAME_S = 1 / 60
 ENOUGH_ALIKE, MOST_FRAMES = 2, 1_000
+PATIENCE_S = 180.0  # a machine may be busy with other things; nothing here waits this long
 
 
 @cache
@@ -251,6 +252,15 @@ async def settle(pilot: Pilot[Any]) -> None:
             return
         seen = shown
     raise AssertionError("the screen does not settle")
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    deadline_s = asyncio.get_running_loop().time() + PATIENCE_S
+    while not holds():
+        assert asyncio.get_running_loop().time() < deadline_s, screen_text(pilot)
+        await pilot._wait_for_screen()
+        await asyncio.sleep(FRAME_S)
 
 
 def _hold_cursors(screen: Screen[Any]) -> None:

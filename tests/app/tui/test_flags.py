@@ -17,6 +17,7 @@ from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.stage import (
+    FRAME_S,
     RESULT,
     STEP_NS,
     app_of,
@@ -26,6 +27,7 @@ from tests.app.tui.stage import (
     screen_text,
     settle,
     state_of,
+    until,
 )
 from tests.traces import trace_of
 
@@ -127,14 +129,15 @@ async def test_what_is_wrong_with_a_line_is_said_and_nothing_is_put() -> None:
 
 
 @pytest.mark.usefixtures("kept")
-async def test_a_flag_that_somebody_else_puts_appears_by_itself(sample_traces: Path) -> None:
+async def test_a_flag_that_somebody_else_puts_appears_by_itself(
+    sample_traces: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.app.tui.flagging_app.LOOK_EVERY_S", FRAME_S)
     path = sample_traces / stories.BEFORE
     async with opened(Trace.open(path)) as pilot:
         await press(pilot, "2")
         Flags(path).put("theirs", Flag(state_of(pilot).timeline.bounds[0], "from the page"))
-        await pilot.pause(1.2)
-        await settle(pilot)
-        assert names(pilot) == ["theirs"]
+        await until(pilot, lambda: names(pilot) == ["theirs"])
 
 
 @pytest.mark.usefixtures("kept")

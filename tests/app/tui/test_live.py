@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -19,6 +20,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.both_fronts.recording_process import HOSTILE, recording
 from tests.app.tui.stage import (
+    FRAME_S,
     RESULT,
     WIDE,
     app_of,
@@ -27,13 +29,22 @@ from tests.app.tui.stage import (
     screen_text,
     settle,
     state_of,
+    until,
 )
 from tests.conftest import ROOT
 from tests.traces import trace_of
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
-PATIENCE_S = 60.0
-FRAME_S = 0.02
+LOOK_S = 0.1
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for news ten times a second: it is the news that a test waits for, not the pauses."""
+    for name in ("ASK_EVERY_S", "LOOK_AT_DISK_EVERY_S"):
+        monkeypatch.setattr(f"stepscope.app.tui.widgets.live_strip.{name}", LOOK_S)
+    for name in ("READ_EVERY_S", "CHECK_EVERY_S"):
+        monkeypatch.setattr(f"stepscope.app.live.follower.{name}", LOOK_S)
 
 
 @asynccontextmanager
@@ -45,15 +56,6 @@ async def following(path: Path) -> AsyncIterator[Pilot[None]]:
     async with app.run_test(size=WIDE, notifications=True) as pilot:
         await until(pilot, lambda: app_of(pilot).opened is not None)
         yield pilot
-
-
-async def until(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    deadline = asyncio.get_running_loop().time() + PATIENCE_S
-    while not holds():
-        assert asyncio.get_running_loop().time() < deadline, screen_text(pilot)
-        await pilot._wait_for_screen()
-        await asyncio.sleep(FRAME_S)
 
 
 def strip(pilot: Pilot[None]) -> str:

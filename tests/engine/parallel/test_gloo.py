@@ -24,7 +24,7 @@ if not torch.distributed.is_gloo_available():
 
 SCENARIO = EpMultiplexing()
 LONG = {"requests": "8", "slots": "8", "prompt_len": "8", "max_tokens": "40"}
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 COMMAND = "from stepscope.app.cli import main; raise SystemExit(main())"
 
 
@@ -107,7 +107,10 @@ def test_preambles_up_front_end_by_timeout_and_both_journals_show_what_differs_f
     assert float(metrics["makespan_s"]) > 10
 
 
-def test_a_worker_that_refuses_has_told_the_head_why(folder: Path) -> None:
+def test_a_worker_that_refuses_has_told_the_head_why(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepscope.engine.parallel.ranks.processes.LAST_WORDS_S", PATIENCE_S)
     metrics, _ = run(folder, "after", "slots-not-allocated", timeout_s="60")
 
     assert metrics["outcome"] == (

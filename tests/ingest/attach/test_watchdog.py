@@ -16,7 +16,24 @@ import pytest
 from stepscope.ingest.attach.watchdog import DEFAULT_STALL_S, STALL, Watchdog, stall_seconds
 
 SHORT_S = 0.05
-PATIENCE_S = 60.0  # a machine may be busy with other things; nothing here waits this long
+PATIENCE_S = 180.0  # a machine may be busy with other things; nothing here waits this long
+
+
+class Clock:
+    """A clock that is set, and counts how often it was read."""
+
+    def __init__(self) -> None:
+        self.now_s, self.num_reads = 100.0, 0
+
+    def __call__(self) -> float:
+        now_s = self.now_s
+        self.num_reads += 1
+        return now_s
+
+    def is_read(self, times: int) -> bool:
+        """Wait until it was read so many times more."""
+        before = self.num_reads
+        return comes_true(lambda: self.num_reads >= before + times)
 
 
 class Engine:
@@ -24,8 +41,17 @@ class Engine:
 
     def __init__(self, num_open: int = 1, stall_s: float = SHORT_S) -> None:
         self.steps, self.open, self.told = 0, num_open, list[str]()
-        self.dog = Watchdog(lambda: self.steps, lambda: self.open, self.told.append, stall_s)
+        self.clock = Clock()
+        self.dog = Watchdog(
+            lambda: self.steps, lambda: self.open, self.told.append, stall_s, self.clock
+        )
         self.dog.start()
+        assert comes_true(lambda: self.clock.num_reads >= 1)
+
+    def stands_still(self) -> None:
+        """Let a second pass without a step, and the watchdog look a few times."""
+        self.clock.now_s += 1
+        assert self.clock.is_read(3)
 
     def waits_for(self, num: int) -> bool:
         return comes_true(lambda: len(self.told) >= num)
@@ -54,24 +80,26 @@ def engine(num_open: int) -> Iterator[Engine]:
 
 
 def test_standing_still_with_requests_open_is_told_once(engine: Engine) -> None:
-    assert engine.waits_for(1)
-    time.sleep(4 * SHORT_S)
+    engine.stands_still()
+    engine.stands_still()
 
-    assert len(engine.told) == 1
-    assert "no step for 0." in engine.told[0]
-    assert "while 1 requests are open" in engine.told[0]
+    assert engine.told == ["no step for 1.0 s while 1 requests are open"]
 
 
 def test_a_second_time_is_told_again(engine: Engine) -> None:
-    assert engine.waits_for(1)
+    engine.stands_still()
     engine.steps += 1
+    assert engine.clock.is_read(2)
+    assert len(engine.told) == 1
 
-    assert engine.waits_for(2)
+    engine.stands_still()
+
+    assert len(engine.told) == 2
 
 
 @pytest.mark.parametrize("num_open", [0])
 def test_an_engine_that_has_nobody_to_serve_does_not_stall(engine: Engine) -> None:
-    time.sleep(4 * SHORT_S)
+    engine.stands_still()
 
     assert engine.told == []
 
@@ -126,10 +154,13 @@ def test_a_dump_that_fails_is_tried_again_and_ends_nothing() -> None:
         tries.append(why)
         raise RuntimeError("dictionary changed size during iteration")
 
-    dog = Watchdog(lambda: 0, lambda: 1, fails, SHORT_S)
+    clock = Clock()
+    dog = Watchdog(lambda: 0, lambda: 1, fails, SHORT_S, clock)
     dog.start()
+    assert comes_true(lambda: clock.num_reads >= 1)
+    clock.now_s += 1
     assert comes_true(lambda: len(tries) >= 3)
-    time.sleep(4 * SHORT_S)
+    assert clock.is_read(3)
 
     assert len(tries) == 3
     assert dog._thread.is_alive()

@@ -31,8 +31,8 @@ NUM_ALIKE = MOST_ROWS + 1
 ALIKE = "select count(*) from steps a join steps b on a.kind = b.kind"
 COUNT = "select kind, count(*) as steps from steps group by kind order by kind"
 
-PATIENCE_S = 20
-"""The query takes far longer where nothing stops it."""
+PATIENCE_S = 180
+"""A machine may be busy with other things; the query takes longer where nothing stops it."""
 
 
 def test_sql_answers_as_a_table(stepscope: Command, starved: Path) -> None:
@@ -95,7 +95,7 @@ def test_an_interrupt_ends_a_query_at_once_and_says_so(alike: Path) -> None:
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE_S)
 
     assert (process.returncode, said.strip()) == (130, "stepscope: interrupted")
     last = time.monotonic() + PATIENCE_S

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.app.cli.conftest import Command
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+
+PATIENCE_S = 180
+"""A machine may be busy with other things; nothing here waits this long."""
+GOES_NO_FURTHER = """
+import sys
+from stepscope.analyzers.fleet.archive.row_journal import RowJournal
+from stepscope.app.cli import main
+
+append = RowJournal.append
+def append_and_wait(journal, record):
+    append(journal, record)
+    print("finished", flush=True)
+    sys.stdin.readline()
+RowJournal.append = append_and_wait
+raise SystemExit(main())
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +53,22 @@ def runs(project: Path) -> Path:
     (folder / "two" / "rank1.json").write_bytes(b"\x00\x01 nothing that anybody wrote")
     (folder / "note").write_text("nothing\n")
     return folder
+
+
+@contextmanager
+def first_finished() -> Iterator[subprocess.Popen[str]]:
+    """The command, which goes no further once its first trace is finished."""
+    with subprocess.Popen(
+        [sys.executable, "-c", GOES_NO_FURTHER, "fleet", "runs", "--to", "archive",
+         "--workers", "1"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "finished\n"
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def digest_in(out: str) -> str:
@@ -71,26 +104,21 @@ def test_a_run_that_is_killed_loses_nothing_and_leaves_no_worker(
     for number in range(3):
         shutil.copytree(runs / "one", runs / f"more{number}")
         (runs / f"more{number}" / f"name{number}").touch()
-    command = [sys.executable, "-m", "stepscope.app", "fleet", "runs", "--to", "archive"]
-    process = subprocess.Popen([*command, "--workers", "1"], stdout=subprocess.DEVNULL)
-    journal = project / "archive" / "journal" / "000001.journal"
-    ends_s = time.monotonic() + 60
-    while not journal.exists() and time.monotonic() < ends_s:
-        time.sleep(0.05)
-    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    process.kill()
-    process.wait()
+    with first_finished() as process:
+        workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
 
     before = stepscope("sql", "archive", "select key from traces", "--format", "csv").out.split()
-    assert len(before) >= 2
-    while any(Path(f"/proc/{pid}/exe").exists() for pid in workers) and time.monotonic() < ends_s:
-        time.sleep(0.05)
-    assert not any(Path(f"/proc/{pid}/exe").exists() for pid in workers)
+    assert len(before) == 2
+    ends_s = time.monotonic() + PATIENCE_S
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in workers):
+        assert time.monotonic() < ends_s, "a worker goes on without the command"
+        time.sleep(0.02)
 
     shutil.rmtree(runs / "two")
     (project / "stepscope.toml").write_text('select = ["COL", "TRC"]\n')
     after = stepscope("fleet", runs, "--to", "archive", "--workers", 1)
-    assert int(re.findall(r"(\d+) known before", after.out)[0]) >= len(before) - 1
+    assert "1 known before" in after.out
 
 
 def test_compacting_says_what_became_of_the_files(stepscope: Command, runs: Path) -> None:
@@ -129,13 +157,9 @@ def test_what_is_wrong_is_one_line(
 
 @pytest.mark.usefixtures("runs")
 def test_ctrl_c_ends_it_and_what_was_finished_is_there(project: Path) -> None:
-    command = [sys.executable, "-m", "stepscope.app", "fleet", "runs", "--to", "archive"]
-    process = subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True)
-    ends_s = time.monotonic() + 60
-    while not (project / "archive" / "journal").exists() and time.monotonic() < ends_s:
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    with first_finished() as process:
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130
     assert said.strip() == "stepscope: interrupted"

@@ -118,7 +118,7 @@ def test_work_that_is_given_up_is_stopped() -> None:
         first.cancel()
         return await turns.run(lambda: "next")
 
-    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == "next"
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=180)) == "next"
     assert ended.is_set()
 
 
@@ -136,7 +136,7 @@ def test_a_stop_that_comes_as_the_work_ends_stops_nothing_else() -> None:
             kept.append(await following)
         return kept
 
-    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == [*range(number)]
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=180)) == [*range(number)]
 
 
 def test_what_was_being_made_when_it_was_stopped_is_made_when_it_is_asked_for_again() -> None:
@@ -162,4 +162,4 @@ def test_what_was_being_made_when_it_was_stopped_is_made_when_it_is_asked_for_ag
         goes_on.set()
         return await turns.run(lambda: held.made)
 
-    assert asyncio.run(asyncio.wait_for(ask(), timeout=60)) == 7
+    assert asyncio.run(asyncio.wait_for(ask(), timeout=180)) == 7

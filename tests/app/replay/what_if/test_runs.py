@@ -20,7 +20,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 
 LONG = "requests=400 num_kv_blocks=400"
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 ON_A_FULL_DISK = f"""
 import resource, runpy, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -13,8 +13,10 @@ from stepscope.app.tui.screens.what_if import WhatIfScreen
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
+from tests.app.replay.what_if.test_runs import started_as
 from tests.app.tui.stage import (
     NARROW,
+    PATIENCE_S,
     RESULT,
     WIDE,
     app_of,
@@ -23,9 +25,11 @@ from tests.app.tui.stage import (
     press,
     screen_text,
     settle,
+    until,
 )
 
-LONG = "requests=400 num_kv_blocks=400"
+ENDLESS = "import time; time.sleep(600)"
+"""What a run does in place of its own process, until it is ended."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +48,15 @@ def said(pilot: Pilot[None]) -> str:
 
 def line(pilot: Pilot[None]) -> str:
     return pilot.app.screen.query_one(Input).value
+
+
+async def begin_endless(pilot: Pilot[None]) -> None:
+    """Ask for a run that does not end by itself."""
+    pilot.app.screen.query_one(Input).value = "requests=41"
+    with pytest.MonkeyPatch.context() as patched:
+        started_as(patched, "-c", ENDLESS)
+        await pilot.press("enter")
+        await until(pilot, lambda: "ctrl+x cancel" in screen_text(pilot))
 
 
 async def type_in(pilot: Pilot[None], words: str) -> None:
@@ -104,10 +117,7 @@ async def test_a_run_goes_on_behind_the_closed_screen_and_says_what_became_of_it
 async def test_a_run_is_cancelled_with_a_key_and_another_can_be_asked_for(before: Trace) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")
-        pilot.app.screen.query_one(Input).value = LONG
-        await pilot.press("enter")
-        while "ctrl+x cancel" not in screen_text(pilot):
-            await pilot.pause()
+        await begin_endless(pilot)
         await press(pilot, "ctrl+x")
         assert "it was cancelled" in said(pilot)
         await type_in(pilot, "after")
@@ -117,14 +127,10 @@ async def test_a_run_is_cancelled_with_a_key_and_another_can_be_asked_for(before
 async def test_a_second_line_is_refused_while_one_is_run(before: Trace) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")
-        pilot.app.screen.query_one(Input).value = LONG
-        await pilot.press("enter")
-        while "ctrl+x cancel" not in screen_text(pilot):
-            await pilot.pause()
+        await begin_endless(pilot)
         pilot.app.screen.query_one(Input).value = "after"
         await pilot.press("enter")
-        while "still being run" not in said(pilot):
-            await pilot.pause()
+        await until(pilot, lambda: "still being run" in said(pilot))
         assert "wait for it, or cancel it" in " ".join(said(pilot).split())
         await press(pilot, "ctrl+x")
 
@@ -132,16 +138,13 @@ async def test_a_second_line_is_refused_while_one_is_run(before: Trace) -> None:
 async def test_leaving_the_application_ends_what_is_run(before: Trace) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")
-        pilot.app.screen.query_one(Input).value = LONG
-        await pilot.press("enter")
-        while "ctrl+x cancel" not in screen_text(pilot):
-            await pilot.pause()
+        await begin_endless(pilot)
         what_ifs = app_of(pilot).query_one(StepPage).what_ifs
         assert what_ifs
         assert what_ifs.under_way
         process = what_ifs.under_way.process
     assert process
-    process.wait(30)
+    process.wait(PATIENCE_S)
     assert what_ifs.under_way is None
 
 

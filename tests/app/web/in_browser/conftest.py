@@ -17,7 +17,7 @@ from stepscope.app.web.server import create_app, create_both_app
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser import browser
 
-PATIENCE_MS = 30_000  # a machine may be busy with other things; nothing here waits this long
+PATIENCE_MS = 180_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"
 IS_SETTLED = "() => document.getElementById('page')?.getAttribute('aria-busy') === 'false'"
 WRONG: list[str] = []
@@ -51,13 +51,13 @@ def chromium() -> Iterator[Browser]:
     with browser.chromium() as found:
         if found is None:
             pytest.skip(browser.ABSENT)
+        expect.set_options(timeout=PATIENCE_MS)
         yield found
 
 
 @pytest.fixture(scope="package")
 def window(chromium: Browser) -> Page:
     """One page for all tests here, so that its scripts are fetched and compiled once."""
-    expect.set_options(timeout=PATIENCE_MS)
     window = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
     window.set_default_timeout(PATIENCE_MS)
     _watch(window)

@@ -29,9 +29,11 @@ Follow = Callable[[Path], Visit]
 
 
 @pytest.fixture
-def follow(window: Page) -> Iterator[Follow]:
+def follow(window: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     """Serve the page of what is recorded at a path; nothing may have gone wrong on it."""
     WRONG.clear()
+    for name in ("READ_EVERY_S", "CHECK_EVERY_S"):
+        monkeypatch.setattr(f"stepscope.app.live.follower.{name}", 0.1)
     with ExitStack() as after:
 
         def served(path: Path) -> Visit:
@@ -60,12 +62,11 @@ def engine(tmp_path: Path) -> Iterator[RecordingProcess]:
         yield process
 
 
-def at_end(page: Page) -> bool:
-    """Whether the window on the minimap ends where the trace does."""
-    style = page.locator("#window").get_attribute("style") or ""
-    told = dict(part.split(":") for part in style.rstrip("; ").split(";"))
-    share = {name.strip(): float(value.strip(" %")) for name, value in told.items()}
-    return abs(share["left"] + share["width"] - 100) < 0.01
+AT_END = """() => {
+  const { left, width } = document.getElementById("window").style;
+  return Math.abs(parseFloat(left) + parseFloat(width) - 100) < 0.01;
+}"""
+"""Whether the window on the minimap ends where the trace does."""
 
 
 def test_follow_a_live_run_until_a_finding(
@@ -81,7 +82,7 @@ def test_follow_a_live_run_until_a_finding(
     engine.steps(stories.MORE_STEPS)
     expect(position).to_contain_text("of 50")
     expect(live).to_contain_text(stories.NEWEST)
-    assert at_end(page)
+    page.wait_for_function(AT_END)
 
     engine.give_block_twice()
     expect(live).to_contain_text(stories.TWICE_AT)
@@ -122,7 +123,7 @@ def test_scrolling_back_leaves_the_newest_step_and_a_key_returns(
     press(visit, "F")
     expect(live).to_contain_text(stories.NEWEST)
     expect(page.locator("#window")).to_be_visible()
-    assert at_end(page)
+    page.wait_for_function(AT_END)
 
 
 def test_nothing_is_asked_while_it_is_held_or_hidden(

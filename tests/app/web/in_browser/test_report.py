@@ -27,8 +27,8 @@ Opened = Callable[..., Page]
 @pytest.fixture
 def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
     """Open the report of traces; at the end nothing was fetched and nothing went wrong."""
-    expect.set_options(timeout=PATIENCE_MS)
     page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    page.set_default_timeout(PATIENCE_MS)
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
     page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))

@@ -28,8 +28,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture
 def context(chromium: Browser) -> Iterator[BrowserContext]:
     """A browser's window that knows of no cookie."""
-    expect.set_options(timeout=PATIENCE_MS)
     context = chromium.new_context()
+    context.set_default_timeout(PATIENCE_MS)
     yield context
     context.close()
 
@@ -50,8 +50,8 @@ def guarded() -> Callable[[Access], str]:
     return serve
 
 
-def is_there(page: Page, within_s: int = 30) -> None:
-    expect(page.locator("#page")).to_have_attribute("aria-busy", "false", timeout=within_s * 1_000)
+def is_there(page: Page) -> None:
+    expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
     expect(page.locator("#position")).to_contain_text("middle")
 
 
@@ -62,7 +62,7 @@ def test_ten_tabs_are_all_drawn(visit: Open, context: BrowserContext) -> None:
         tab.goto(f"{url}?finding=COR001.1", wait_until="commit")
 
     for tab in tabs:
-        is_there(tab, within_s=150)  # ten pages at once share what a busy machine has left
+        is_there(tab)
         expect(tab.locator("#about")).to_contain_text("COR001")
 
 

@@ -15,7 +15,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.web.small_traces import conflict_trace
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 @pytest.fixture

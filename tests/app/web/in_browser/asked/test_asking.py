@@ -19,7 +19,6 @@ Wrong = Callable[[Route], None]
 @pytest.fixture
 def apart(chromium: Browser, visit: Open) -> Iterator[Page]:
     """A page on which something may go wrong, with everything there, and a clock of its own."""
-    expect.set_options(timeout=PATIENCE_MS)
     page = chromium.new_page(viewport={"width": 1280, "height": 800})
     page.set_default_timeout(PATIENCE_MS)
     page.clock.install()

@@ -15,7 +15,7 @@ from stepscope.app.web import source
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.conftest import WRONG, Visit
+from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, press
 from tests.app.web.in_browser.test_live import serve
 from tests.traces import trace_of
@@ -39,7 +39,7 @@ class HeldUp:
         self.num_begun += 1
         progress("KVB001", LAST, 66)
         self.has_told.set()
-        assert self.let_go.wait(60)
+        assert self.let_go.wait(PATIENCE_MS / 1000)
         if self.error:
             raise self.error
         return check(trace)
@@ -133,7 +133,7 @@ def test_no_rule_runs_before_a_page_asks_for_news(rules: HeldUp) -> None:
     assert rules.num_begun == 0
 
     client.get("/news")
-    assert rules.has_told.wait(60)
+    assert rules.has_told.wait(PATIENCE_MS / 1000)
     assert client.get("/news").json["checking"] == f"{LAST} of 66 rules"
     assert rules.num_begun == 1
 
@@ -147,6 +147,7 @@ def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched(
         held.append(route)
 
     with chromium.new_context(viewport={"width": 1280, "height": 800}) as own:
+        own.set_default_timeout(PATIENCE_MS)
         page = own.new_page()
         page.route("**/plotly.min.js", hold)
         with page.expect_request("**/plotly.min.js"):

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.conftest import PATIENCE_MS
 from tests.app.web.in_browser.hands import SMALL, Open, OpenBoth
 from tests.traces import trace_of
 
@@ -23,6 +24,7 @@ def test_the_page_is_busy_until_its_charts_are_drawn(visit: Open, chromium: Brow
         held.append(route)
 
     page = chromium.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     page.route("**/*plotly*", hold)
 
     page.goto(visit(SMALL).url + "?tab=overview")

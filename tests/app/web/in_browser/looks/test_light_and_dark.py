@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from stepscope.app import light
 from stepscope.app.palette import DECODE, MIX, STATES
 from stepscope.app.web.report.document import document
-from tests.app.web.in_browser.conftest import Visit
+from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, view
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.conftest import ROOT
@@ -27,6 +27,7 @@ GROUND = "() => getComputedStyle(document.body).backgroundColor"
 def opened(visit: Open, chromium: Browser) -> Iterator[Visit]:
     """The page in a browser of which the system is set to light, and that remembers nothing yet."""
     context = chromium.new_context(color_scheme="light", viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
     yield Visit(context.new_page(), visit(SMALL).url)
     context.close()
 
@@ -95,6 +96,7 @@ def test_a_report_is_printed_in_light(chromium: Browser, tmp_path: Path) -> None
     file = tmp_path / "report.html"
     file.write_text(document([loaded_of(conflict_trace())], lambda *_: None), encoding="utf-8")
     page = chromium.new_page(color_scheme="dark")
+    page.set_default_timeout(PATIENCE_MS)
     page.goto(file.as_uri())
     expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
 

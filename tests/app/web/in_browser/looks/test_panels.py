@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.app.web.in_browser.conftest import Visit
+from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
 from tests.app.web.in_browser.hands import SMALL, Open
 
 pytestmark = pytest.mark.web
@@ -21,6 +21,7 @@ AS_AT_FIRST = {"drawer": 260, "details": 344, "gutter": 168}
 def opened(visit: Open, chromium: Browser) -> Iterator[Visit]:
     """The page in a browser that remembers nothing yet."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
     yield Visit(context.new_page(), visit(SMALL).url)
     context.close()
 

@@ -25,7 +25,6 @@ Opened = Callable[[Scheme], Page]
 @pytest.fixture
 def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
     """Open the page of 24 runs, slower from the 13th on; nothing is fetched or goes wrong."""
-    expect.set_options(timeout=PATIENCE_MS)
     random = np.random.default_rng(6)
     rows = [
         {
@@ -41,6 +40,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
 
     def open_page(scheme: Scheme) -> Page:
         page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
+        page.set_default_timeout(PATIENCE_MS)
         pages.append(page)
         page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
         page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))
