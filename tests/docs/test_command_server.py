@@ -25,7 +25,7 @@ def ran(line: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     cwd.mkdir(exist_ok=True)
     return subprocess.run(
         ["sh", "-c", line], cwd=cwd, env={**os.environ, **env},
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_no_command_outlives_the_server(tmp_path: Path) -> None:
         assert serving.stdout is not None
         assert "http" in serving.stdout.readline()
 
-    told, _ = serving.communicate(timeout=60)  # ends when nobody holds the pipe any more
+    told, _ = serving.communicate(timeout=180)  # ends when nobody holds the pipe any more
 
     assert "the server of commands has gone" in told
     assert serving.returncode == 1

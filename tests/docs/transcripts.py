@@ -22,7 +22,7 @@ from tests.docs.command_server import ready_commands
 
 _HEADING = re.compile(r"^### (\d{3}\.\d+) (.+)$", flags=re.MULTILINE)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-_SECONDS = 240
+_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def run(workspace: Path, **inputs: str) -> Ran:
     }  # fmt: skip
     done = subprocess.run(
         ["bash", SCRIPT], cwd=workspace, env=environment, capture_output=True, text=True,
-        check=False, timeout=120,
+        check=False, timeout=300,
     )  # fmt: skip
     lines = output.read_text().splitlines()
     outputs = dict(line.split("=", 1) for line in lines)
@@ -195,7 +195,7 @@ def test_the_hook_checks_each_trace_that_a_commit_touches(workspace: Path, tmp_p
 
     done = subprocess.run(
         [sys.executable, "-m", "pre_commit", "run", "--all-files"],
-        cwd=workspace, env=environment, capture_output=True, text=True, check=False, timeout=120,
+        cwd=workspace, env=environment, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
     assert done.returncode == 1
@@ -235,7 +235,7 @@ def test_the_job_that_is_described_for_gitlab_fails_and_writes_what_it_reports(
 
     done = subprocess.run(
         ["bash", "-c", command], cwd=workspace, env={**os.environ, "PATH": path}, check=False,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
     assert (done.returncode, done.stderr) == (1, "")
@@ -262,7 +262,7 @@ def test_the_ten_lines_that_are_described_for_pytest_pass_where_every_trace_is_c
     command = "tests/test_gate.py --junitxml=stepscope.xml -p no:cacheprovider -p no:dash"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *command.split()], cwd=workspace, check=False,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
     assert done.returncode == ("failed" in outcomes), done.stdout + done.stderr

@@ -93,7 +93,7 @@ def inspect(node: str, tmp_path: Path, folder: Path, *asked: str) -> Any:
     """What the inspector's command line gets for a method."""
     run = subprocess.run(
         [node, str(INSPECTOR), "--cli", *COMMAND, str(folder), *asked, "--format", "json"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "STEPSCOPE_CACHE": "off"},
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-2_000:] + run.stderr[-2_000:]
@@ -135,7 +135,7 @@ def test_the_inspector_reads_a_page(node: str, tmp_path: Path, sample_traces: Pa
 def test_the_inspector_asks_over_http(node: str, tmp_path: Path, address: str) -> None:
     run = subprocess.run(
         [node, str(INSPECTOR), "--cli", address, "--transport", "http", "--method", "tools/list"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
     )  # fmt: skip
 

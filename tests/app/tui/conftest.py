@@ -7,6 +7,7 @@ import inspect
 
 import pytest
 from textual._context import active_app
+from textual.app import App
 from textual.pilot import Pilot
 
 from tests.app.tui.stage import PATIENCE_S
@@ -31,10 +32,14 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_idle_guesses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a key, wait until every widget has handled it, not until the machine seems idle."""
+    """After a key, wait until every widget has handled it, not until the machine seems idle.
+
+    What is notified stays, however long that takes.
+    """
 
     async def handled(*_: float) -> None:
         await Pilot(active_app.get())._wait_for_screen()
 
     monkeypatch.setattr("textual.app.wait_for_idle", handled)
+    monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", PATIENCE_S)
     monkeypatch.setattr(Pilot._wait_for_screen, "__defaults__", (PATIENCE_S,))

@@ -84,7 +84,7 @@ def test_it_says_where_it_is_and_ends_quietly_when_told_to(
             with urllib.request.urlopen(url) as page:  # noqa: S310 - our own server
                 assert page.status == 200
             served.send_signal(how)
-            out, err = served.communicate(timeout=60)
+            out, err = served.communicate(timeout=180)
 
     assert served.returncode == 0
     assert out == ""

@@ -31,7 +31,7 @@ def ask() -> Ask:
     port = listener.getsockname()[1]
 
     def send(method: str, path: str, body: str | bytes | None = None) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=180)
         connection.request(method, path, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         answer.read()

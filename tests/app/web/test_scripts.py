@@ -42,7 +42,7 @@ def tool(name: str) -> str:
 def ran(*command: str, given: str = "") -> str:
     """What a command printed, which has to go well."""
     run = subprocess.run(
-        command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=ROOT, input=given, capture_output=True, text=True, check=False, timeout=300
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout

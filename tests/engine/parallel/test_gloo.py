@@ -8,19 +8,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from stepscope.engine.parallel.links.transport import ALL_REDUCE, Disconnected, Operation
 from stepscope.engine.runs.scenario import Metric, Options
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.ingest.trace import Trace
 from tests.engine.rows import Row, Rows
+from tests.tiers import slow
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_gloo_available():
     pytest.skip("this torch has no gloo", allow_module_level=True)
+
+from stepscope.engine.parallel.links.gloo import GlooTransport  # noqa: E402 - it needs torch
 
 SCENARIO = EpMultiplexing()
 LONG = {"requests": "8", "slots": "8", "prompt_len": "8", "max_tokens": "40"}
@@ -90,6 +96,7 @@ def test_the_processes_clocks_are_one(folder: Path) -> None:
             assert worker["ts_ns"] <= ends_of_head
 
 
+@slow
 def test_preambles_up_front_end_by_timeout_and_both_journals_show_what_differs_first(
     folder: Path,
 ) -> None:
@@ -105,6 +112,24 @@ def test_preambles_up_front_end_by_timeout_and_both_journals_show_what_differs_f
     )
     assert {row["event"] for row in rows.of("lifecycle", request="req-00")} >= {"abort"}
     assert float(metrics["makespan_s"]) > 10
+
+
+def test_who_waits_for_a_rank_that_does_not_join_is_told_so_when_the_time_is_over(
+    tmp_path: Path,
+) -> None:
+    def meet(rank: int) -> GlooTransport:
+        return GlooTransport(tmp_path / "ranks", rank, world_size=2, timeout_s=0.1)
+
+    with ThreadPoolExecutor(2) as ranks:
+        head, worker = ranks.map(meet, range(2))
+
+    with pytest.raises(Disconnected) as ended:
+        head.all_reduce(Operation(ALL_REDUCE, "float64", 4), np.ones(4))
+
+    assert str(ended.value) == (
+        "rank 0 waits in all-reduce of 4 float64, and no other rank joined within 0.1 s"
+    )
+    worker.leave("the test has ended")
 
 
 def test_a_worker_that_refuses_has_told_the_head_why(

@@ -47,7 +47,7 @@ def together(send: Callable[[], Any], receive: Callable[[], Any]) -> Any:
     sender = threading.Thread(target=send, daemon=True)
     sender.start()
     received = receive()
-    sender.join(60)
+    sender.join(180)
     return received
 
 

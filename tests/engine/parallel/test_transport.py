@@ -44,7 +44,7 @@ def on_ranks(place: Rendezvous, does: Sequence[Callable[[End], Any]]) -> list[An
     for each in ranks:
         each.start()
     for each in ranks:
-        each.join(60)
+        each.join(180)
     return came_to
 
 

@@ -134,7 +134,7 @@ def test_who_closes_a_recording_that_another_process_is_closing_waits_until_that
     trace, begun = killed(script, tmp_path / "run.trace"), tmp_path / "begun"
     before, said = rows_of(trace), Trace.open(trace).manifest
     other = script(FINISHES, trace, begun)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not begun.exists():
         assert time.monotonic() < deadline, "the other process does not begin"
         time.sleep(0.01)
@@ -242,7 +242,7 @@ def test_the_process_beside_an_engine_that_is_killed_finishes_its_journal(
 ) -> None:
     trace = killed(script, tmp_path / "run.trace", BESIDE)
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while list(trace.glob("journal*")):
         assert time.monotonic() < deadline, "nobody finished it"
         time.sleep(0.02)

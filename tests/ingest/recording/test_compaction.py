@@ -180,6 +180,6 @@ def test_the_process_ends_when_the_engines_end_of_the_pipe_does() -> None:
         [sys.executable, "-m", "stepscope.ingest.recording.compactor"], stdin=subprocess.PIPE
     )
 
-    beside.communicate(timeout=60)
+    beside.communicate(timeout=180)
 
     assert beside.returncode == 0

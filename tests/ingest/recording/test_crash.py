@@ -37,7 +37,7 @@ ROW_BYTES = row_struct(stored(BY_NAME["lifecycle"], BY_NAME["lifecycle"].given))
 
 
 def wait_for(counter: mmap.mmap, rows: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while struct.unpack_from("<q", counter)[0] < rows:
         assert time.monotonic() < deadline, "the engine records no more"
         time.sleep(0.0005)

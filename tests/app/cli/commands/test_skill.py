@@ -25,7 +25,7 @@ SHOWN = [
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "stepscope.app", *words],
-        cwd=cwd, capture_output=True, text=True, check=False, timeout=120,
+        cwd=cwd, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import testsupport from "@vscode/debugadapter-testsupport";
 
 /** What the test that runs these gives them: the command that starts stepscope, and traces by name. */
 export const GIVEN = JSON.parse(process.argv[2]);
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 export class Editor extends testsupport.DebugClient {
   constructor(...words) {
