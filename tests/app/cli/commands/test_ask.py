@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
+from stepscope.ingest.bounded import run_apart as query_apart
 from stepscope.ingest.query import MOST_ROWS
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
@@ -91,7 +92,7 @@ def test_an_interrupt_ends_a_query_at_once_and_says_so(alike: Path) -> None:
     command = [sys.executable, "-m", "stepscope.app", "sql", str(alike), ALIKE]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        while not (started := children.read_text().split()):
+        while not any(map(is_answering, started := children.read_text().split())):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
@@ -102,6 +103,19 @@ def test_an_interrupt_ends_a_query_at_once_and_says_so(alike: Path) -> None:
     while any(map(is_running, started)):
         assert time.monotonic() < last, "the query goes on without the command"
         time.sleep(0.02)
+
+
+def is_answering(process: str) -> bool:
+    """Whether a process is that of a query, and its parent has long since returned from its start.
+
+    What is interrupted while it starts a process does not end that.
+    """
+    folder = Path(f"/proc/{process}")
+    try:
+        is_of_query = query_apart.NAME in (folder / "cmdline").read_text()
+        return is_of_query and "polars" in (folder / "maps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def is_running(process: str) -> bool:
