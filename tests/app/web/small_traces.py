@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from stepscope.analyzers.check.run import check
@@ -17,6 +18,7 @@ SCRIPT = "<b>bold</b><script>window.hacked=1</script>"
 LINK = 'javascript:window.hacked=1//"><svg onload=window.hacked=1>'
 
 
+@cache
 def conflict_trace(**names: str) -> Trace:
     """Six steps of three requests; in step 2 a MIX takes an AIC while its group's AIV1 is busy.
 
@@ -43,8 +45,11 @@ def conflict_trace(**names: str) -> Trace:
 
 
 def loaded_of(trace: Trace) -> LoadedTrace:
-    """The trace, checked, as a page looks at it."""
-    return LoadedTrace(trace, check(trace))
+    """The trace, checked once, as a page looks at it."""
+    return LoadedTrace(trace, _checked(trace))
+
+
+_checked = cache(check)
 
 
 def _ids(called: dict[str, str]) -> tuple[str, ...]:

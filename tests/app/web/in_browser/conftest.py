@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
+from flask import Flask
 from playwright.sync_api import Browser, Page, expect
 
 from stepscope.analyzers.check.run import check
@@ -16,6 +18,9 @@ from stepscope.app.web import listen
 from stepscope.app.web.server import create_app, create_both_app
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser import browser
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 PATIENCE_MS = 180_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"
@@ -78,7 +83,8 @@ def sized(window: Page) -> Iterator[Page]:
 def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
     """Serve a trace and give its page; at the end nothing may have gone wrong on it."""
     WRONG.clear()
-    yield lambda trace: Visit(window, _serve(trace))
+    yield lambda trace: Visit(window, stand().show(_server(trace)))
+    forget(window)
     assert WRONG == []
 
 
@@ -86,27 +92,57 @@ def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
 def visit_both(window: Page) -> Iterator[Callable[[Trace, Trace], Visit]]:
     """Serve two traces side by side and give their page; nothing may have gone wrong on it."""
     WRONG.clear()
-    yield lambda a, b: Visit(window, _serve_both(a, b))
+    yield lambda a, b: Visit(window, stand().show(_server_of_both(a, b)))
+    forget(window)
     assert WRONG == []
 
 
-@cache
-def _serve_both(a: Trace, b: Trace) -> str:
-    app = create_both_app((a, b))
-    listener = listen.bind("127.0.0.1", 0)
-    serving = (listener, app.server, "127.0.0.1")
-    threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
-    return listen.address("127.0.0.1", listener.getsockname()[1])
+class Stand:
+    """Serves one application after another at one address until the tests end.
+
+    A browser knows by address what it has fetched and compiled, which is most of what a page costs.
+    """
+
+    def __init__(self) -> None:
+        self._application: WSGIApplication | None = None
+        listener = listen.bind("127.0.0.1", 0)
+        self._url = listen.address("127.0.0.1", listener.getsockname()[1])
+        serving = (listener, self, "127.0.0.1")
+        threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
+
+    def show(self, application: WSGIApplication) -> str:
+        """Serve an application from now on; its address."""
+        self._application = application
+        return self._url
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Have the application that is shown answer a request."""
+        assert self._application
+        return self._application(environ, start_response)
 
 
 @cache
-def _serve(trace: Trace) -> str:
-    """Serve a trace until the tests end; the same trace is served once."""
-    app = create_app(trace, check(trace))
-    listener = listen.bind("127.0.0.1", 0)
-    serving = (listener, app.server, "127.0.0.1")
-    threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
-    return listen.address("127.0.0.1", listener.getsockname()[1])
+def stand() -> Stand:
+    """The one address at which this process serves pages."""
+    return Stand()
+
+
+def forget(page: Page) -> None:
+    """Let the browser remember nothing of a page: all are at one address."""
+    if urlsplit(page.url).scheme == "http":
+        page.evaluate("localStorage.clear()")
+
+
+@cache
+def _server_of_both(a: Trace, b: Trace) -> Flask:
+    server: Flask = create_both_app((a, b)).server
+    return server
+
+
+@cache
+def _server(trace: Trace) -> Flask:
+    server: Flask = create_app(trace, check(trace)).server
+    return server
 
 
 def _watch(page: Page) -> None:

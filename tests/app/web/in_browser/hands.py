@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,10 +12,17 @@ from playwright.sync_api import Page
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.small_traces import conflict_trace
+from tests.conftest import ROOT
 
 Open = Callable[[Trace], Visit]
 OpenBoth = Callable[[Trace, Trace], Visit]
 SMALL = conflict_trace()
+
+
+@cache
+def sample(name: str) -> Trace:
+    """A sample trace, opened once, so that it is checked and served once for all tests."""
+    return Trace.open(ROOT / "sample_traces" / name)
 
 
 def address(page: Page) -> dict[str, str]:

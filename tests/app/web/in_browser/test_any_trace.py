@@ -11,6 +11,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.timeline.profiles import kernel
 from tests.app.web.in_browser.hands import Open, press
 from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace
+from tests.tiers import slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -103,9 +104,9 @@ def test_python_is_collapsed_below_the_threads_and_a_click_expands_it(visit: Ope
 @pytest.mark.parametrize(
     ("name", "position"),
     [
-        ("vllm_cpu_tiny_llama_preemptions", "of 133 ·"),
-        ("sglang_qwen3_8b_prefilldecode", "of 1 ·"),
-        ("vllm_prefilldecode_mi300", "of 1 ·"),
+        pytest.param("vllm_cpu_tiny_llama_preemptions", "of 133 ·", marks=slow),
+        pytest.param("sglang_qwen3_8b_prefilldecode", "of 1 ·"),
+        pytest.param("vllm_prefilldecode_mi300", "of 1 ·", marks=slow),
     ],
 )
 def test_the_engine_steps_of_a_real_profile_are_shown(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page
 
-from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import Visit
-from tests.app.web.in_browser.hands import Open, press, view
-from tests.conftest import ROOT
+from tests.app.web.in_browser.hands import Open, press, sample, view
 
 pytestmark = pytest.mark.web
 
@@ -31,7 +29,7 @@ def forward(opened: Visit) -> None:
 
 
 def test_back_and_forward_step_over_findings_tabs_and_jumps(visit: Open) -> None:
-    opened = visit(Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace"))
+    opened = visit(sample("mix-admission-before.trace"))
     page = opened.go()
     been = [seen(page)]
     for act in ("n", "n", "2", "N"):
@@ -53,7 +51,7 @@ def test_back_and_forward_step_over_findings_tabs_and_jumps(visit: Open) -> None
 
 
 def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(visit: Open) -> None:
-    opened = visit(Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace"))
+    opened = visit(sample("mix-admission-before.trace"))
     page = opened.go()
     press(opened, "n")
     first = seen(page)
@@ -68,7 +66,7 @@ def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(vis
 
 
 def test_a_copied_address_opens_the_same_view(visit: Open) -> None:
-    opened = visit(Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace"))
+    opened = visit(sample("mix-admission-before.trace"))
     page = opened.go()
     press(opened, "n w p 2")
     there, shown = seen(page), view(page)

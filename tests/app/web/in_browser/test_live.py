@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,13 +14,13 @@ from playwright.sync_api import Page, Request, expect
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.live.follower import Follower
-from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.both_fronts.recording_process import HOSTILE, RecordingProcess, recording
-from tests.app.web.in_browser.conftest import WRONG, Visit
+from tests.app.web.in_browser.conftest import WRONG, Visit, stand
 from tests.app.web.in_browser.hands import press
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -34,25 +33,15 @@ def follow(window: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     WRONG.clear()
     for name in ("READ_EVERY_S", "CHECK_EVERY_S"):
         monkeypatch.setattr(f"stepscope.app.live.follower.{name}", 0.1)
-    with ExitStack() as after:
 
-        def served(path: Path) -> Visit:
-            follower = Follower(path)
-            follower.refresh()
-            app = create_app(follower.look().trace, None, follower=follower)
-            return Visit(window, serve(app, after))
+    def served(path: Path) -> Visit:
+        follower = Follower(path)
+        follower.refresh()
+        app = create_app(follower.look().trace, None, follower=follower)
+        return Visit(window, stand().show(app.server))
 
-        yield served
-        window.goto("about:blank")
+    yield served
     assert WRONG == []
-
-
-def serve(app: object, after: ExitStack) -> str:
-    """Serve an application until the test ends."""
-    listener = after.enter_context(listen.bind("127.0.0.1", 0))
-    arguments = (listener, app.server, "127.0.0.1")  # type: ignore[attr-defined]  # Dash's
-    threading.Thread(target=listen.until_stopped, args=arguments, daemon=True).start()
-    return listen.address("127.0.0.1", listener.getsockname()[1])
 
 
 @pytest.fixture
@@ -103,6 +92,7 @@ def test_follow_a_live_run_until_a_finding(
     expect(page.locator("#pane")).to_contain_text("of 50")
 
 
+@slow
 def test_scrolling_back_leaves_the_newest_step_and_a_key_returns(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:
@@ -166,11 +156,15 @@ def begun(page: Page) -> Iterator[list[str]]:
     page.remove_listener("request", note)
 
 
-def test_what_goes_wrong_is_told_in_a_line(
+def test_what_needs_every_row_says_so_and_what_goes_wrong_is_told_in_a_line(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:
     visit = follow(tmp_path / "run.trace")
     page = visit.go()
+    for tab in ("blame", "step", "request"):
+        page.locator(f"#tab-{tab}").click()
+        expect(page.locator("#pane")).to_contain_text("not told while a recording is followed")
+
     engine.arrive()
     expect(page.locator("#names")).to_contain_text("req-[b]")
     assert HOSTILE not in page.content()
@@ -179,6 +173,7 @@ def test_what_goes_wrong_is_told_in_a_line(
     expect(page.locator("#live")).to_contain_text(stories.KILLED)
 
 
+@slow
 def test_a_directory_that_is_deleted_is_told_in_a_line(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:
@@ -192,45 +187,33 @@ def test_a_directory_that_is_deleted_is_told_in_a_line(
     engine.kill()
 
 
-def test_what_needs_every_row_says_so(
-    follow: Follow, engine: RecordingProcess, tmp_path: Path
-) -> None:
-    visit = follow(tmp_path / "run.trace")
-    page = visit.go()
-    for tab in ("blame", "step", "request"):
-        page.locator(f"#tab-{tab}").click()
-        expect(page.locator("#pane")).to_contain_text("not told while a recording is followed")
-    engine.kill()
-
-
+@slow
 def test_a_file_that_was_replaced_is_offered_anew(window: Page, tmp_path: Path) -> None:
     path = tmp_path / "run.trace"
     with recording(path) as process:
         process.steps(40)
         process.close()
     trace = Trace.open(path)
-    with ExitStack() as after:
-        visit = Visit(window, serve(create_app(trace, check(trace)), after))
-        page = visit.go()
-        shutil.rmtree(path)
-        with recording(path) as process:
-            process.steps(20)
-            process.close()
-        expect(page.locator("#live")).to_have_text(stories.CHANGED)
-        page.keyboard.press("L")
-        expect(page.locator("#live")).to_be_hidden()
-        expect(page.locator("#position")).to_contain_text("of 20")
-        page.goto("about:blank")
+    visit = Visit(window, stand().show(create_app(trace, check(trace)).server))
+    page = visit.go()
+    shutil.rmtree(path)
+    with recording(path) as process:
+        process.steps(20)
+        process.close()
+    expect(page.locator("#live")).to_have_text(stories.CHANGED)
+    page.keyboard.press("L")
+    expect(page.locator("#live")).to_be_hidden()
+    expect(page.locator("#position")).to_contain_text("of 20")
 
 
-@pytest.mark.parametrize("asked", ["", "?following=NEWEST", "?following=%00", "?following=a&x=b"])
 def test_the_news_are_small_whatever_is_asked(
-    follow: Follow, engine: RecordingProcess, tmp_path: Path, asked: str
+    follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:
     visit = follow(tmp_path / "run.trace")
-    with urlopen(f"{visit.url}news{asked}") as answer:  # noqa: S310 - our own server
-        told = answer.read()
+    for query in ("", "?following=NEWEST", "?following=%00", "?following=a&x=b"):
+        with urlopen(f"{visit.url}news{query}") as answer:  # noqa: S310 - our own server
+            news = answer.read()
 
-    assert len(told) < 1000
-    assert json.loads(told)["live"]
+        assert len(news) < 1000, query
+        assert json.loads(news)["live"], query
     engine.kill()

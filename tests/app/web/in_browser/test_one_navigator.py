@@ -20,6 +20,7 @@ from stepscope.app.tui.actions import textual
 from stepscope.app.web.loaded import LoadedTrace
 from tests.app.tui import stage
 from tests.app.web.in_browser.hands import Open, press, rows, view
+from tests.tiers import sampled
 
 pytestmark = pytest.mark.web
 State = dict[str, Any]
@@ -42,7 +43,10 @@ WALKS = {
     "pinned lanes": "j j p j j p k k p",
     "what is collapsed": "j j Z j k Z z j z",
     "what a jump expands": "j z g n Z n",
+    "every key once": "w d d a s G g 0 n n N Escape ] ] [ j l l h f k j m l m M v } { x Escape o p "
+    "j Z z",
 }
+QUICK = ("lanes of a mark", "what a jump expands", "every key once")
 
 
 @cache
@@ -130,7 +134,7 @@ def is_same(one: object, other: object) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize("name", sampled(WALKS, QUICK))
 def test_the_same_keys_lead_to_the_same_place_in_the_terminal_and_on_the_page(
     visit: Open,
     name: str,
@@ -144,8 +148,8 @@ def test_the_same_keys_lead_to_the_same_place_in_the_terminal_and_on_the_page(
     assert differences(keys, terminal, page) == []
 
 
-def test_the_walks_press_every_key_that_moves() -> None:
-    pressed = {key for walk in WALKS.values() for key in walk.split()}
+def test_the_quick_walks_press_every_key_that_moves() -> None:
+    pressed = {key for name in QUICK for key in WALKS[name].split()}
 
     assert {each.action for each in KEYMAP if not pressed.intersection(each.keys)} == {
         "search",

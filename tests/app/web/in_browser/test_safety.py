@@ -20,6 +20,7 @@ from tests.app.web.in_browser.browser import FLAGS, NAMES
 from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
 from tests.app.web.in_browser.hands import Open, press
 from tests.app.web.small_traces import SCRIPT, conflict_trace, loaded_of
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 SVG = "{http://www.w3.org/2000/svg}"
@@ -55,6 +56,7 @@ def is_there(page: Page) -> None:
     expect(page.locator("#position")).to_contain_text("middle")
 
 
+@slow
 def test_ten_tabs_are_all_drawn(visit: Open, context: BrowserContext) -> None:
     url = visit(conflict_trace()).url
     tabs = [context.new_page() for _ in range(10)]
@@ -66,6 +68,7 @@ def test_ten_tabs_are_all_drawn(visit: Open, context: BrowserContext) -> None:
         expect(tab.locator("#about")).to_contain_text("COR001")
 
 
+@slow
 def test_a_browser_that_is_killed_keeps_nobody_else_waiting(
     visit: Open, chromium: Browser, context: BrowserContext
 ) -> None:

@@ -9,16 +9,15 @@ from playwright.sync_api import expect
 
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
-from tests.app.web.in_browser.hands import Open, address, press
+from tests.app.web.in_browser.hands import Open, address, press, sample
 from tests.app.web.in_browser.test_stops import look_for
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
 
-def test_find_a_conflict_and_go_back_to_who_lost_the_block(
-    visit: Open, sample_traces: Path
-) -> None:
-    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+def test_find_a_conflict_and_go_back_to_who_lost_the_block(visit: Open) -> None:
+    opened = visit(sample(stories.BEFORE))
     page = opened.go()
     pane, told = page.locator("#pane"), page.locator("#told")
 
@@ -43,10 +42,8 @@ def test_find_a_conflict_and_go_back_to_who_lost_the_block(
     expect(told).to_have_text(stories.TAKEN[0])
 
 
-def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
-    visit: Open, sample_traces: Path
-) -> None:
-    opened = visit(Trace.open(sample_traces / stories.AFTER))
+def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(visit: Open) -> None:
+    opened = visit(sample(stories.AFTER))
     page = opened.go()
 
     look_for(opened, stories.TAKEN_AWAY)
@@ -55,10 +52,8 @@ def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
     expect(page.locator("#stops a")).to_have_count(0)
 
 
-def test_why_a_request_waits_is_told_with_the_row_that_proves_it(
-    visit: Open, sample_traces: Path
-) -> None:
-    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+def test_why_a_request_waits_is_told_with_the_row_that_proves_it(visit: Open) -> None:
+    opened = visit(sample(stories.BEFORE))
     page = opened.go(f"?tab=step&step={stories.WAITS_AT}")
 
     page.locator("#pane a.tag", has_text=stories.WHO).click()
@@ -102,10 +97,8 @@ def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
     assert address(page)["what"] == stories.ASKED
 
 
-def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(
-    visit: Open, sample_traces: Path
-) -> None:
-    opened = visit(Trace.open(sample_traces / stories.BEFORE))
+def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(visit: Open) -> None:
+    opened = visit(sample(stories.BEFORE))
     opened.go()
 
     page = look_for(opened, "nobody", "W", "what")
@@ -117,6 +110,7 @@ def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(
     expect(told.locator("#what-choices")).to_contain_text(stories.ASKED)
 
 
+@slow
 def test_a_run_goes_on_without_the_page_and_is_cancelled_from_another(
     visit: Open, sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from threading import Event
 
 import pytest
@@ -15,9 +14,8 @@ from stepscope.app.web import source
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit
+from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit, stand
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, press
-from tests.app.web.in_browser.test_live import serve
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -49,9 +47,7 @@ class HeldUp:
 def unchecked(window: Page) -> Iterator[Visit]:
     """The page of a trace that was not checked; nothing may have gone wrong on it."""
     WRONG.clear()
-    with ExitStack() as after:
-        yield Visit(window, serve(create_app(SMALL, None), after))
-        window.goto("about:blank")
+    yield Visit(window, stand().show(create_app(SMALL, None).server))
     assert WRONG == []
 
 
@@ -138,7 +134,7 @@ def test_no_rule_runs_before_a_page_asks_for_news(rules: HeldUp) -> None:
     assert rules.num_begun == 1
 
 
-def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched(
+def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched_and_it_is_busy_until_then(
     visit: Open, chromium: Browser
 ) -> None:
     url, held = visit(SMALL).url, list[Route]()
@@ -151,7 +147,7 @@ def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched(
         page = own.new_page()
         page.route("**/plotly.min.js", hold)
         with page.expect_request("**/plotly.min.js"):
-            page.goto(url)
+            page.goto(url + "?tab=overview")
 
         assert colours_in(page, 0)[1:]
         assert page.locator("#about").inner_text().startswith("small.trace")
@@ -160,6 +156,8 @@ def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched(
 
         held[0].continue_()
         Visit(page, url).settle()
+        assert page.locator("#pane .dash-graph").count() > 0
+        assert page.locator("#pane .dash-graph:not(:has(.main-svg))").count() == 0
         expect(page.locator("#load .main-svg").first).to_be_visible()
     assert len(held) == 1
 

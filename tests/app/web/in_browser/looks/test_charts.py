@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, expect
 
-from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.conftest import PATIENCE_MS
-from tests.app.web.in_browser.hands import SMALL, Open, OpenBoth
+from tests.app.web.in_browser.hands import Open, OpenBoth, sample
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
-TWO_FRAMES = "() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
-
-
-def test_the_page_is_busy_until_its_charts_are_drawn(visit: Open, chromium: Browser) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page = chromium.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.route("**/*plotly*", hold)
-
-    page.goto(visit(SMALL).url + "?tab=overview")
-    expect(page.locator("#about h2")).to_be_visible()
-    page.evaluate(TWO_FRAMES)
-    assert page.locator("#page").get_attribute("aria-busy") == "true"
-    for route in held:
-        route.continue_()
-    expect(page.locator("#page")).to_have_attribute("aria-busy", "false")
-    assert page.locator("#pane .dash-graph:not(:has(.main-svg))").count() == 0
-    page.close()
-
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("mix-admission", "cores busy"), ("fcfs-preemption", "tokens")]
+    ("name", "what"),
+    [
+        pytest.param("mix-admission", "cores busy", marks=slow),
+        pytest.param("fcfs-preemption", "tokens"),
+    ],
 )
 def test_the_load_says_what_it_is_of(
-    visit: Open, visit_both: OpenBoth, sample_traces: Path, name: str, what: str
+    visit: Open, visit_both: OpenBoth, name: str, what: str
 ) -> None:
-    a, b = (Trace.open(sample_traces / f"{name}-{end}.trace") for end in ("before", "after"))
+    a, b = (sample(f"{name}-{end}.trace") for end in ("before", "after"))
 
     expect(visit(a).go().locator("#told-load")).to_have_text(what)
     expect(visit_both(a, b).go().locator("#told-load")).to_have_text(f"{what}, A · B")
@@ -58,7 +36,7 @@ PAINTED = """() => [...document.querySelectorAll("#waterfall .barlayer .trace")]
 """From where to where each bar of each cause reaches, in pixels."""
 
 
-@pytest.mark.parametrize("width", [700, 1280, 2560])
+@pytest.mark.parametrize("width", sampled([700, 1280, 2560], [700]))
 def test_pixels_of_a_bar_are_shared_out_as_its_time_is_however_narrow_it_is(
     visit: Open, sized: Page, width: int
 ) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page
 
-from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.hands import Open, press
-from tests.conftest import ROOT
+from tests.app.web.in_browser.hands import Open, press, sample
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
 
 WIDTHS = (900, 1280, 1733, 2560)
-BEFORE = Path(ROOT) / "sample_traces" / "fcfs-preemption-before.trace"
+BEFORE = "fcfs-preemption-before.trace"
 WRITTEN = """() => {
   window.written = [];
   const write = CanvasRenderingContext2D.prototype.fillText;
@@ -31,22 +28,22 @@ EDGES = """() => ["overview", "canvas"].map((id) => {
 })"""
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_load_of_all_time_has_the_edges_of_the_lanes(
     width: int, visit: Open, sized: Page
 ) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
-    page = visit(Trace.open(BEFORE)).go()
+    page = visit(sample(BEFORE)).go()
 
     load, lanes = page.evaluate(EDGES)
 
     assert load == pytest.approx(lanes, abs=1)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", sampled(WIDTHS, [1733]))
 def test_no_time_on_the_ruler_is_cut_at_its_end(width: int, visit: Open, sized: Page) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
-    opened = visit(Trace.open(BEFORE))
+    opened = visit(sample(BEFORE))
     page = opened.go("?t=3333333333..9000000000")
     page.evaluate(WRITTEN)
 

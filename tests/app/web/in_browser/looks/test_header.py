@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page
 
-from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.hands import Open
-from tests.conftest import ROOT
+from tests.app.web.in_browser.hands import Open, sample
+from tests.tiers import sampled
 
 pytestmark = pytest.mark.web
 
 WIDTHS = (900, 1280, 1920, 2560)
-BEFORE = Path(ROOT) / "sample_traces" / "fcfs-preemption-before.trace"
+BEFORE = "fcfs-preemption-before.trace"
 HINT = """() => {
   const find = document.getElementById("find");
   const pen = document.createElement("canvas").getContext("2d");
@@ -25,12 +22,12 @@ HINT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
     width: int, visit: Open, sized: Page
 ) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
-    page = visit(Trace.open(BEFORE)).go()
+    page = visit(sample(BEFORE)).go()
 
     run = page.locator("#trace")
     assert run.evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -43,7 +40,7 @@ def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
 
 
 def test_all_charts_of_batches_are_in_sight_and_follow_the_drawer(visit: Open) -> None:
-    opened = visit(Trace.open(BEFORE))
+    opened = visit(sample(BEFORE))
     page = opened.go("?tab=overview")
     charts, pane = page.locator("#composition"), page.locator("#pane")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
+from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import SMALL, Open
 
 pytestmark = pytest.mark.web
@@ -18,12 +18,10 @@ AS_AT_FIRST = {"drawer": 260, "details": 344, "gutter": 168}
 
 
 @pytest.fixture
-def opened(visit: Open, chromium: Browser) -> Iterator[Visit]:
+def opened(visit: Open, sized: Page) -> Iterator[Visit]:
     """The page in a browser that remembers nothing yet."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(PATIENCE_MS)
-    yield Visit(context.new_page(), visit(SMALL).url)
-    context.close()
+    yield visit(SMALL)
+    sized.evaluate("localStorage.clear()")
 
 
 def sizes(page: Page) -> dict[str, float]:
@@ -58,26 +56,22 @@ def test_edges_are_dragged_and_stay_where_they_were_put(opened: Visit) -> None:
     assert sizes(page) == put
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "by"),
-    [("drawer", "ArrowUp", 16), ("details", "ArrowRight", -16), ("gutter", "ArrowRight", 16)],
-)
-def test_edges_are_moved_by_keys_that_move_nothing_else(
-    name: str, key: str, by: int, opened: Visit
-) -> None:
+def test_edges_are_moved_by_keys_that_move_nothing_else(opened: Visit) -> None:
     page = opened.go("?sel=0@50000")
     there = page.url
 
-    page.locator(f"#edge-{name}").focus()
-    page.keyboard.press(key)
-    assert sizes(page)[name] == AS_AT_FIRST[name] + by
-    assert page.locator(f"#edge-{name}").get_attribute("aria-valuenow") == str(
-        AS_AT_FIRST[name] + by
-    )
-    page.keyboard.press("Enter")
-    opened.settle()
-    assert sizes(page) == AS_AT_FIRST
-    assert page.url == there
+    for name, key, by in (
+        ("drawer", "ArrowUp", 16), ("details", "ArrowRight", -16), ("gutter", "ArrowRight", 16),
+    ):  # fmt: skip
+        edge, size = page.locator(f"#edge-{name}"), AS_AT_FIRST[name] + by
+        edge.focus()
+        page.keyboard.press(key)
+        assert sizes(page) == AS_AT_FIRST | {name: size}
+        assert edge.get_attribute("aria-valuenow") == str(size)
+        page.keyboard.press("Enter")
+        opened.settle()
+        assert sizes(page) == AS_AT_FIRST, name
+        assert page.url == there, name
 
 
 def test_a_window_that_becomes_small_hides_no_panel_and_gives_back_what_was_wanted(

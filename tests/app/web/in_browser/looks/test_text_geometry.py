@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import pytest
 from playwright.sync_api import Page
 
 from stepscope.app.web import panes
-from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.hands import Open
+from tests.app.web.in_browser.hands import Open, sample
 from tests.app.web.in_browser.looks.geometry import muddled
-from tests.conftest import ROOT
+from tests.tiers import sampled
 
 pytestmark = pytest.mark.web
 
 SAMPLES = ("fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_cpu.json.gz")
 GROUNDS: tuple[Literal["dark"], Literal["light"]] = ("dark", "light")
 SIZES = ((1000, 700), (1280, 800), (2560, 1440))
+WINDOWS = [(name, *size) for name in SAMPLES for size in SIZES]
+QUICK = [(SAMPLES[0], *SIZES[0]), (SAMPLES[0], *SIZES[-1])]
 
 
-def each_tab(visit: Open, sample: str, page: Page, width: int, height: int) -> Iterator[str]:
+def each_tab(visit: Open, page: Page, name: str, width: int, height: int) -> Iterator[str]:
     """Each tab in turn, on a dark ground and on a light one, as the page stands there."""
     page.set_viewport_size({"width": width, "height": height})
-    opened = visit(Trace.open(Path(ROOT) / "sample_traces" / sample))
+    opened = visit(sample(name))
     opened.go("?step=3")
     for number, tab in enumerate(panes.PANES):
         page.locator(f"#tab-{tab.name}").click()
@@ -36,12 +36,11 @@ def each_tab(visit: Open, sample: str, page: Page, width: int, height: int) -> I
             yield f"{tab.name}, {theme}"
 
 
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}px")
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("window", sampled(WINDOWS, QUICK), ids=str)
 def test_no_text_lies_over_another_or_is_cut_without_an_ellipsis(
-    sample: str, size: tuple[int, int], visit: Open, sized: Page
+    window: tuple[str, int, int], visit: Open, sized: Page
 ) -> None:
-    wrong = {tab: muddled(sized) for tab in each_tab(visit, sample, sized, *size)}
+    wrong = {tab: muddled(sized) for tab in each_tab(visit, sized, *window)}
 
     assert len(wrong) == 2 * len(panes.PANES)
     assert wrong == {tab: [] for tab in wrong}

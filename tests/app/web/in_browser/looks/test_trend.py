@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -22,8 +21,8 @@ Scheme = Literal["dark", "light"]
 Opened = Callable[[Scheme], Page]
 
 
-@pytest.fixture
-def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
+@pytest.fixture(scope="module")
+def opened(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """Open the page of 24 runs, slower from the 13th on; nothing is fetched or goes wrong."""
     random = np.random.default_rng(6)
     rows = [
@@ -33,25 +32,23 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Opened]:
         }
         for place in range(24)
     ]  # fmt: skip
-    file = tmp_path / "trend.html"
+    file = tmp_path_factory.mktemp("trend") / "trend.html"
     file.write_text(trend_page(trend(rows, METRICS)), encoding="utf-8")
     wrong: list[str] = []
-    pages: list[Page] = []
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
+    page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))
+    page.on("request", lambda sent: None if sent.url == file.as_uri()
+            or sent.url.startswith("data:") else wrong.append(sent.url))  # fmt: skip
 
     def open_page(scheme: Scheme) -> Page:
-        page = chromium.new_page(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
-        page.set_default_timeout(PATIENCE_MS)
-        pages.append(page)
-        page.on("pageerror", lambda error: wrong.append(f"uncaught {error}"))
-        page.on("console", lambda said: wrong.append(f"{said.type} {said.text}"))
-        page.on("request", lambda sent: None if sent.url == file.as_uri()
-                or sent.url.startswith("data:") else wrong.append(sent.url))  # fmt: skip
+        page.emulate_media(color_scheme=scheme)
         page.goto(file.as_uri())
         return page
 
     yield open_page
-    for page in pages:
-        page.close()
+    page.close()
     assert wrong == []
 
 

@@ -9,25 +9,24 @@ from xml.etree.ElementTree import fromstring
 import pytest
 from playwright.sync_api import expect
 
-from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.app.web.in_browser.conftest import Visit
-from tests.app.web.in_browser.hands import OpenBoth, address, press, rows, shown_range, view
+from tests.app.web.in_browser.hands import OpenBoth, address, press, rows, sample, shown_range, view
 
 pytestmark = pytest.mark.web
 
 
-def before_and_after(visit_both: OpenBoth, folder: Path) -> Visit:
-    return visit_both(Trace.open(folder / stories.BEFORE), Trace.open(folder / stories.AFTER))
+def before_and_after(visit_both: OpenBoth) -> Visit:
+    return visit_both(sample(stories.BEFORE), sample(stories.AFTER))
 
 
 def told(opened: Visit) -> str:
     return " ".join(opened.page.locator("#pane").inner_text().split())
 
 
-def test_compare_before_and_after(visit_both: OpenBoth, sample_traces: Path) -> None:
-    opened = before_and_after(visit_both, sample_traces)
+def test_compare_before_and_after(visit_both: OpenBoth) -> None:
+    opened = before_and_after(visit_both)
     page = opened.go("?tab=overview")
     relation = page.locator("#relation")
     for each in (
@@ -69,8 +68,8 @@ def test_compare_before_and_after(visit_both: OpenBoth, sample_traces: Path) -> 
     assert "B − A" in told(opened)
 
 
-def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth, sample_traces: Path) -> None:
-    opened = before_and_after(visit_both, sample_traces)
+def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth) -> None:
+    opened = before_and_after(visit_both)
     page = opened.go()
     expect(page.locator("#corner")).to_have_text("time A\ntime B")
     with page.expect_download() as download:
@@ -88,8 +87,8 @@ def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth, sample_traces: 
         assert sum(each == y for each, _ in times) >= 3
 
 
-def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth, sample_traces: Path) -> None:
-    opened = before_and_after(visit_both, sample_traces)
+def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth) -> None:
+    opened = before_and_after(visit_both)
     page = opened.go("?align=time")
     expect(page.locator("#aligned")).to_contain_text(stories.BY_TIME)
     whole = shown_range(page)
@@ -110,19 +109,15 @@ def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth, sample_traces:
     expect(page.locator("#relation")).to_contain_text("A fcfs-preem…n-after.trace")
 
 
-def test_an_address_that_means_no_alignment_is_as_at_first(
-    visit_both: OpenBoth, sample_traces: Path
-) -> None:
-    opened = before_and_after(visit_both, sample_traces)
+def test_an_address_that_means_no_alignment_is_as_at_first(visit_both: OpenBoth) -> None:
+    opened = before_and_after(visit_both)
     page = opened.go("?align=request:0:nobody")
 
     expect(page.locator("#aligned")).to_contain_text(stories.COMPARED_AS)
 
 
-def test_the_other_of_a_lane_is_told_beside_what_is_selected(
-    visit_both: OpenBoth, sample_traces: Path
-) -> None:
-    opened = before_and_after(visit_both, sample_traces)
+def test_the_other_of_a_lane_is_told_beside_what_is_selected(visit_both: OpenBoth) -> None:
+    opened = before_and_after(visit_both)
     page = opened.go("?align=step")
     lane = next(lanes[0] for kind, _, lanes in rows(page) if kind == "lane")
     opened.go(f"?sel={lane}@2000000")

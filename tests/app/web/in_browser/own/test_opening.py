@@ -20,7 +20,15 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.web
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
-PROFILE = ROOT / "sample_traces" / "torch_profiler_cpu.json.gz"
+KERNEL = b'{"traceEvents": [{"ph": "X", "name": "k", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    """A profile of one kernel."""
+    path = tmp_path / "profile.json"
+    path.write_bytes(KERNEL)
+    return path
 
 
 @pytest.fixture
@@ -39,7 +47,9 @@ def desk(window: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert WRONG == []
 
 
-def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(desk: Page) -> None:
+def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(
+    desk: Page, profile: Path
+) -> None:
     desk.get_by_role("button", name=SAMPLE.name).click()
     expect(desk.locator("#trace")).to_contain_text(SAMPLE.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
@@ -47,27 +57,29 @@ def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(desk:
     expect(desk.locator("#about")).to_contain_text("COR001")
 
     desk.keyboard.press("O")
-    desk.locator("#path").fill(str(PROFILE))
+    desk.locator("#path").fill(str(profile))
     desk.keyboard.press("Enter")
 
-    expect(desk.locator("#trace")).to_contain_text(PROFILE.name)
+    expect(desk.locator("#trace")).to_contain_text(profile.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
 
 
-def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page) -> None:
-    desk.set_input_files("#file", PROFILE)
+def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page, profile: Path) -> None:
+    desk.set_input_files("#file", profile)
 
-    expect(desk.locator("#trace")).to_contain_text(PROFILE.name)
+    expect(desk.locator("#trace")).to_contain_text(profile.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
 
 
-def test_a_file_that_is_dragged_onto_the_page_and_dropped_is_sent_and_opened(desk: Page) -> None:
+def test_a_file_that_is_dragged_onto_the_page_and_dropped_is_sent_and_opened(
+    desk: Page, profile: Path
+) -> None:
     """The browser's own drag and drop: it brings a file from the disk, as a file manager does."""
     drop = desk.locator("#drop")
     box = drop.bounding_box()
     assert box
     session = desk.context.new_cdp_session(desk)
-    dragged = {"items": [], "files": [str(PROFILE)], "dragOperationsMask": 1}
+    dragged = {"items": [], "files": [str(profile)], "dragOperationsMask": 1}
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
     def drag(kind: str) -> None:
@@ -78,7 +90,7 @@ def test_a_file_that_is_dragged_onto_the_page_and_dropped_is_sent_and_opened(des
     expect(desk.locator("#desk")).to_have_class("over")
     drag("drop")
 
-    expect(desk.locator("#trace")).to_contain_text(PROFILE.name)
+    expect(desk.locator("#trace")).to_contain_text(profile.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
 
 
