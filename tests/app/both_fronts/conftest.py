@@ -11,6 +11,7 @@ from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts.looked import Looked
 from tests.engine.recorded_once import RecordedOnce
+from tests.tiers import sampled
 
 
 def real_files(folder: Path) -> list[Path]:
@@ -19,7 +20,10 @@ def real_files(folder: Path) -> list[Path]:
     )
 
 
-@pytest.fixture(params=[each.name for each in SCENARIOS], scope="session")
+@pytest.fixture(
+    params=sampled([each.name for each in SCENARIOS], ["mix-admission", "fcfs-preemption"]),
+    scope="session",
+)
 def scenario_run(request: pytest.FixtureRequest, recorded_once: RecordedOnce) -> Looked:
     name: str = request.param
     return Looked(recorded_once.trace(name, scenario(name).variants[0]))
@@ -39,6 +43,19 @@ def real_runs(
         *sorted(sample_traces.glob("*.trace")),
     ]
     return [Looked(Trace.open(path)) for path in paths]
+
+
+@pytest.fixture(scope="session")
+def sample_run(sample_traces: Path) -> Looked:
+    """A recorded run of vLLM."""
+    return Looked(Trace.open(sample_traces / "vllm_prefixes.trace"))
+
+
+@pytest.fixture(scope="session")
+def sample_profiles(sample_traces: Path) -> list[Looked]:
+    """A profile by PyTorch's profiler, and one by Perfetto, that everybody has."""
+    names = ("torch_profiler_cpu.json.gz", "perfetto_two_ranks.pftrace")
+    return [Looked(Trace.open(sample_traces / name)) for name in names]
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.schema import WHAT_BLOCKS
 from tests.app.both_fronts.looked import Looked
 from tests.app.both_fronts.test_same_everywhere import ENDS, is_workload, requests_of
+from tests.tiers import slow
 
 Row = dict[str, Any]
 LACKED = {
@@ -100,6 +101,7 @@ def test_who_was_put_off_waits_in_scenarios_for_what_a_query_says(scenario_run: 
     check_latencies(scenario_run)
 
 
+@slow
 def test_who_was_put_off_waits_in_real_files_for_what_a_query_says(real_runs: list[Looked]) -> None:
     runs = [run for run in real_runs if not is_workload(run)]
 
@@ -107,21 +109,32 @@ def test_who_was_put_off_waits_in_real_files_for_what_a_query_says(real_runs: li
     assert sum(map(check_latencies, runs)) > 100
 
 
+@slow
 def test_devices_are_called_in_both_fronts_as_a_query_says(profiles: list[Looked]) -> None:
-    held = 0
-    for run in profiles:
-        rows = run.trace.sql("select distinct rank, track, category from spans").to_dicts()
-        ran = [row for row in rows if (row["category"] or "").lower() in ON_DEVICE and row["track"]]
-        named = {row["track"].split(" / ")[0] for row in ran}
-        shown = {
-            lane.group.split(" / ")[0]
-            for lane in run.timeline.lanes
-            if lane.section in (STREAMS, COLLECTIVES)
-        }
-        assert named <= shown | {""}, run.trace.name
-        assert devices_told(run) == named, run.trace.name
-        held += len(named)
-    assert held > 2
+    assert sum(check_devices(run) for run in profiles) > 2
+
+
+def test_causes_and_devices_of_the_samples_are_those_of_a_query(
+    sample_profiles: list[Looked], sample_run: Looked
+) -> None:
+    check_causes(sample_run)
+    assert check_latencies(sample_run) > 1
+    assert sum(check_devices(run) for run in sample_profiles) > 0
+
+
+def check_devices(run: Looked) -> int:
+    """The devices that both fronts name are those on which something ran."""
+    rows = run.trace.sql("select distinct rank, track, category from spans").to_dicts()
+    ran = [row for row in rows if (row["category"] or "").lower() in ON_DEVICE and row["track"]]
+    named = {row["track"].split(" / ")[0] for row in ran}
+    shown = {
+        lane.group.split(" / ")[0]
+        for lane in run.timeline.lanes
+        if lane.section in (STREAMS, COLLECTIVES)
+    }
+    assert named <= shown | {""}, run.trace.name
+    assert devices_told(run) == named, run.trace.name
+    return len(named)
 
 
 def devices_told(run: Looked) -> set[str]:

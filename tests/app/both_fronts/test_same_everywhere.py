@@ -17,6 +17,7 @@ from stepscope.app.tui.pages.step_parts.step_view import look_at_step
 from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.both_fronts.looked import Looked
+from tests.tiers import slow
 
 BATCH = {palette.PREFILL: "batch", palette.DECODE: "batch", palette.RECOMPUTE: "batch"}
 SHOWN = {
@@ -260,18 +261,25 @@ def test_requests_of_scenarios_are_at_any_moment_where_a_query_says(scenario_run
     check_requests(scenario_run)
 
 
+@slow
 def test_cores_of_real_files_do_at_any_moment_what_a_query_says(real_runs: list[Looked]) -> None:
     assert sum(check_cores(run) for run in real_runs) > 1000
 
 
+@slow
 def test_ranges_of_real_files_are_as_busy_as_a_query_says(real_runs: list[Looked]) -> None:
     assert sum(check_ranges(run) for run in real_runs) > 1000
 
 
+@slow
 def test_requests_of_real_files_are_at_any_moment_where_a_query_says(
     real_runs: list[Looked],
 ) -> None:
     assert sum(check_requests(run) for run in real_runs if not is_workload(run)) > 100
+
+
+def test_requests_of_a_sample_are_at_any_moment_where_a_query_says(sample_run: Looked) -> None:
+    assert check_requests(sample_run) > 1
 
 
 def is_workload(run: Looked) -> bool:

@@ -17,6 +17,7 @@ from stepscope.app.timeline.profile.short_names import short_name
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.ingest.derive.launches import ON_DEVICE
 from tests.app.both_fronts.looked import Looked, Row
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -112,14 +113,23 @@ def check_step_lanes(run: Looked) -> int:
 # ── tests ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@slow
 def test_lanes_of_tracks_show_at_any_moment_the_spans_of_a_query(profiles: list[Looked]) -> None:
     assert sum(check_tracks(run) for run in profiles) > 100_000
 
 
+@slow
 def test_lanes_of_the_engine_show_at_any_moment_the_step_of_a_query(
     profiles: list[Looked], real_runs: list[Looked]
 ) -> None:
     assert sum(check_step_lanes(run) for run in [*profiles, *real_runs]) > 100
+
+
+def test_lanes_of_the_samples_show_at_any_moment_the_spans_and_the_step_of_a_query(
+    sample_profiles: list[Looked], sample_run: Looked
+) -> None:
+    assert [run.trace.name for run in sample_profiles if not check_tracks(run)] == []
+    assert check_step_lanes(sample_run) > 10
 
 
 def test_a_step_that_does_not_say_how_long_it_took_lasts_until_the_next_of_its_rank() -> None:

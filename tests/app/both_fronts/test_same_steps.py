@@ -29,6 +29,7 @@ from tests.app.both_fronts.test_same_everywhere import (
     is_workload,
     requests_of,
 )
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Texts = list[list[str]]
@@ -216,17 +217,28 @@ def test_the_terminals_step_of_scenarios_says_what_a_query_says(scenario_run: Lo
     assert check_step_pages(scenario_run)
 
 
+@slow
 def test_the_webs_step_of_real_files_says_what_a_query_says(real_runs: list[Looked]) -> None:
     assert sum(check_step_panes(run) for run in real_runs) > 100
 
 
+@slow
 def test_the_terminals_step_of_real_files_says_what_a_query_says(real_runs: list[Looked]) -> None:
     assert sum(check_step_pages(run) for run in real_runs) > 100
 
 
+@slow
 def test_steps_of_profiles_say_in_both_fronts_what_a_query_says(profiles: list[Looked]) -> None:
     assert sum(check_step_panes(run) for run in profiles) > 50
     assert sum(check_step_pages(run) for run in profiles) > 100
+
+
+def test_steps_of_the_samples_say_in_both_fronts_what_a_query_says(
+    sample_profiles: list[Looked], sample_run: Looked
+) -> None:
+    runs = [*sample_profiles, sample_run]
+    assert sum(check_step_panes(run) for run in runs) > 10
+    assert sum(check_step_pages(run) for run in runs) > 10
 
 
 def test_a_step_that_is_known_by_its_batch_alone_is_a_step_in_both_fronts() -> None:

@@ -19,6 +19,7 @@ from stepscope.app.timeline.lanes.tracks import PYTHON, SAYS
 from stepscope.app.timeline.profile.short_names import short_name
 from stepscope.ingest.derive.launches import ON_DEVICE
 from tests.app.both_fronts.looked import Looked
+from tests.tiers import slow
 
 NUM_AREAS = 12
 SHAPES = ("AIC", "AIV", "MIX")
@@ -262,12 +263,14 @@ def check_requests(run: Looked) -> int:
     return checked
 
 
+@slow
 def test_sums_of_tracks_equal_counts_over_the_spans_of_every_profile(
     profiles: list[Looked],
 ) -> None:
     assert [run.trace.name for run in profiles if not check_spans(run)] == []
 
 
+@slow
 def test_sums_of_cores_and_requests_equal_counts_over_the_rows_of_every_real_run(
     real_runs: list[Looked],
 ) -> None:
@@ -284,12 +287,25 @@ def test_sums_of_cores_and_requests_equal_counts_over_the_rows_of_every_scenario
     assert (check_cores(scenario_run) + check_requests(scenario_run) > 0) == has_any
 
 
+@slow
 def test_the_sums_are_the_same_in_both_colours(profiles: list[Looked]) -> None:
     for run in profiles:
-        lanes = range(len(run.timeline.lanes))
-        one, other = (
-            Timeline.of(run.trace).coloured(by).area(*run.timeline.bounds, lanes)
-            for by in ("name", "state")
-        )
-        assert one.by_name.equals(other.by_name)
-        assert one.by_state.equals(other.by_state)
+        check_colours(run)
+
+
+def test_sums_of_tracks_of_the_samples_equal_counts_over_their_spans(
+    sample_profiles: list[Looked],
+) -> None:
+    assert [run.trace.name for run in sample_profiles if not check_spans(run)] == []
+    for run in sample_profiles:
+        check_colours(run)
+
+
+def check_colours(run: Looked) -> None:
+    lanes = range(len(run.timeline.lanes))
+    one, other = (
+        Timeline.of(run.trace).coloured(by).area(*run.timeline.bounds, lanes)
+        for by in ("name", "state")
+    )
+    assert one.by_name.equals(other.by_name)
+    assert one.by_state.equals(other.by_state)

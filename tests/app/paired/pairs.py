@@ -8,6 +8,7 @@ from pathlib import Path
 from stepscope.app.paired.pair import Pair, pair_of
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.tiers import sampled
 
 SAMPLES = ROOT / "sample_traces"
 REAL = ROOT.parent / "shared" / "data"
@@ -19,6 +20,8 @@ PAIRS = {
     "a profile and a run": ("torch_profiler_cpu.json.gz", "fcfs-preemption-after.trace"),
     "the same twice": ("perfetto_two_ranks.pftrace", "perfetto_two_ranks.pftrace"),
 }
+EVERY_PAIR = sampled(PAIRS, ["mix", "a profile and a run"])
+"""The names of all pairs; without the slow ones, cores, requests and tracks are among them."""
 
 
 @cache

@@ -15,7 +15,8 @@ from stepscope.app.paired.pair import Pair
 from stepscope.app.present.blocks import Block, Table
 from stepscope.app.present.diff_text import amount
 from stepscope.ingest.trace import Trace
-from tests.app.paired.pairs import PAIRS, REAL, pair, real_pair
+from tests.app.paired.pairs import EVERY_PAIR, REAL, pair, real_pair
+from tests.tiers import sampled, slow
 
 
 def asked(trace: Trace, sql: str) -> Any:
@@ -45,7 +46,7 @@ def holds(both: Pair) -> None:
             assert told[name] == row(name, a, b)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_totals_are_those_of_sql_on_each_trace(name: str) -> None:
     holds(pair(name))
     holds(pair(name).swapped())
@@ -57,6 +58,7 @@ def real_files() -> list[Path]:
     return [each for each in files if each.is_file() and each.stat().st_size < 3_000_000]
 
 
+@slow
 @pytest.mark.skipif(not REAL.exists(), reason="the real files are not there")
 def test_totals_of_random_pairs_of_real_files_are_those_of_sql() -> None:
     readable = []
@@ -74,7 +76,7 @@ def test_totals_of_random_pairs_of_real_files_are_those_of_sql() -> None:
         timeline.query(*timeline.bounds, 50, range(min(len(timeline.lanes), 40)))
 
 
-@pytest.mark.parametrize("name", ["fcfs", "mix", "vllm"])
+@pytest.mark.parametrize("name", sampled(["fcfs", "mix", "vllm"], ["mix"]))
 def test_tokens_and_times_of_random_steps_are_those_of_sql(name: str) -> None:
     both = pair(name)
     numbers = both.sides[0].composition.step.tolist()

@@ -9,7 +9,7 @@ import pytest
 from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.timeline import SpanView
-from tests.app.paired.pairs import PAIRS, pair
+from tests.app.paired.pairs import EVERY_PAIR, pair
 
 
 def timelines(name: str) -> list[JoinedTimeline]:
@@ -17,7 +17,7 @@ def timelines(name: str) -> list[JoinedTimeline]:
     return [pair(name).timeline(each) for each in found if isinstance(each, Alignment)]
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_every_lane_of_both_is_there_once_and_partners_know_each_other(name: str) -> None:
     for timeline in timelines(name):
         own = [(side, lane.id) for side in (0, 1) for lane in timeline.both[side].lanes]
@@ -36,7 +36,7 @@ def test_every_lane_of_both_is_there_once_and_partners_know_each_other(name: str
             assert each.label.startswith("only ") == (head not in timeline.joined.partners)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str) -> None:
     random = Random(7)
     for timeline in timelines(name):
@@ -59,7 +59,7 @@ def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str
                 assert last.start_ns == here[-1].start_ns
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_a_picture_of_b_is_that_of_its_own_trace_wherever_the_window_lies(name: str) -> None:
     random = Random(11)
     by_time = timelines(name)[0]

@@ -15,7 +15,7 @@ from stepscope.app.present.diff_text import verdict
 from stepscope.app.present.where import when
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.units import duration
-from tests.app.paired.pairs import PAIRS, pair
+from tests.app.paired.pairs import EVERY_PAIR, PAIRS, pair
 
 
 def test_the_divergence_is_that_of_diff_in_its_words_and_at_its_step() -> None:
@@ -91,7 +91,7 @@ def test_alignments_come_in_turn_and_what_cannot_be_says_why() -> None:
     assert standing.alignment.who == (0, "req-05")
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_every_move_can_be_made_and_what_is_selected_is_told_of_its_own_trace(name: str) -> None:
     both = pair(name)
     standing = Standing.first(both)

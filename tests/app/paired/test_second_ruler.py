@@ -10,7 +10,7 @@ from stepscope.app.paired.alignments import Alignment
 from stepscope.app.paired.joined_timeline import JoinedTimeline
 from stepscope.app.web import wire
 from stepscope.app.web.side_by_side.pair_source import PairSource
-from tests.app.paired.pairs import PAIRS, pair
+from tests.app.paired.pairs import EVERY_PAIR, pair
 from tests.app.web.small_traces import conflict_trace, loaded_of
 
 
@@ -19,7 +19,7 @@ def timelines(name: str) -> list[JoinedTimeline]:
     return [pair(name).timeline(each) for each in found if isinstance(each, Alignment)]
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", EVERY_PAIR)
 def test_its_times_are_round_and_each_lies_where_b_is_then(name: str) -> None:
     random = Random(3)
     for timeline in timelines(name):

@@ -19,6 +19,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.test_gpu_use import kernel
 from tests.app.paired.pairs import pair
 from tests.app.paired.test_deltas import asked, table
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 SLO = "ttft=400ms,tpot=40ms,latency=2s"
@@ -44,7 +45,7 @@ FINISHED_IN_TIME = """select count(*) from (
     from lifecycle group by rank, request) where latency <= 2000000000"""
 
 
-@pytest.mark.parametrize("name", ["fcfs", "vllm"])
+@pytest.mark.parametrize("name", sampled(["fcfs", "vllm"], ["vllm"]))
 def test_how_many_met_an_slo_is_what_sql_counts_in_each(name: str) -> None:
     both, blocks = of_pair(name)
     shown = table(blocks, "requests")

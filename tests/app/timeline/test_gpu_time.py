@@ -11,6 +11,7 @@ from stepscope.app.timeline import Timeline
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import drawn, spans_of
 from tests.app.timeline.profiles import kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -46,6 +47,7 @@ def test_the_load_of_two_gpus_is_their_average() -> None:
     assert Timeline.of(trace_of(spans=spans)).load(2).shares[0].tolist() == [1, 0.5]
 
 
+@slow
 @pytest.mark.parametrize("name", ["h100_qwen15_05b_chat", "hta_nccl_data", "hta_sampled_rank-1"])
 def test_load_and_steps_of_a_real_profile_are_those_of_its_kernels(
     shared_data: Path, name: str

@@ -14,6 +14,7 @@ from stepscope.app.timeline.lanes.lane import natural
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import drawn, spans_of
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -242,6 +243,7 @@ def test_rows_that_say_too_little_have_no_place_and_harm_nobody() -> None:
     assert not session.next("event")
 
 
+@slow
 @pytest.mark.parametrize(
     "name", ["vllm_cpu_tiny_llama_preemptions.json.gz", "h100_qwen15_05b_chat.json.gz"]
 )

@@ -13,6 +13,7 @@ from stepscope.app.timeline.navigator import Navigator
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import drawn
 from tests.app.timeline.profiles import call, kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 FUNCTION = {"track": "python CPU / thread 1", "category": "python_function", "form": "slice"}
@@ -93,6 +94,7 @@ def test_python_alone_is_not_collapsed() -> None:
     assert drawn(Timeline.of(alone), PYTHON).keys() == {"python CPU thread 1"}
 
 
+@slow
 @pytest.mark.parametrize(
     "name",
     [

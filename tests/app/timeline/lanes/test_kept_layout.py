@@ -16,6 +16,7 @@ from stepscope.app.timeline.spans.piles import OnDisk
 from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 TRACES = (
@@ -65,7 +66,7 @@ def blocks(*ends: int) -> Trace:
     return trace_of(core_spans=rows)
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", sampled(TRACES, [TRACES[1]]))
 def test_a_timeline_drawn_again_is_the_one_that_was_made(
     sample_traces: Path, name: str, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
