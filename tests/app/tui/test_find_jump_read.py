@@ -25,9 +25,10 @@ from tests.app.tui.stage import (
     state_of,
     text_of,
 )
+from tests.tiers import sampled
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("size", sampled([WIDE, NARROW], [NARROW]), ids=str)
 async def test_by_keyboard_from_anywhere(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
         assert app_of(pilot).page == "overview"
@@ -59,9 +60,14 @@ async def test_the_details_answer_what_why_and_how_to_fix() -> None:
         assert all(kind in group for kind in ("AIC", "AIV0", "AIV1"))
 
 
-async def test_from_the_table_of_findings_by_keyboard() -> None:
+async def test_from_the_table_of_findings_by_keyboard_the_rule_s_page_one_key_away() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "3", "j")
+        await press(pilot, "3", "e")
+        assert "What it finds" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert "What it finds" not in screen_text(pilot)
+
+        await press(pilot, "j")
         assert "req-4 was passed over" in app_of(pilot).query_one("#finding", Details).text
         await press(pilot, "enter")
         assert app_of(pilot).page == "timeline"
@@ -69,7 +75,7 @@ async def test_from_the_table_of_findings_by_keyboard() -> None:
         assert any(line.startswith("▌ req-4") for line in screen_lines(pilot))
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("size", sampled([WIDE, NARROW], [WIDE]), ids=str)
 async def test_by_a_click_on_a_finding(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
         await press(pilot, "2")
@@ -82,7 +88,7 @@ async def test_by_a_click_on_a_finding(size: tuple[int, int]) -> None:
         assert "serve the oldest first" in details.text
 
 
-async def test_by_two_clicks_on_the_findings_page() -> None:
+async def test_by_clicks_on_the_findings_page_the_map_and_the_overview_and_lists_follow() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "3")
         for _ in range(2):
@@ -91,10 +97,6 @@ async def test_by_two_clicks_on_the_findings_page() -> None:
         assert app_of(pilot).page == "timeline"
         assert state_of(pilot).selection.finding is STARVED
 
-
-async def test_by_a_click_on_its_mark_on_the_map() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2")
         minimap = app_of(pilot).query_one(Minimap)
         last = minimap.size.height - 1
         x = text_of(minimap).splitlines()[last].index("✖")
@@ -102,26 +104,19 @@ async def test_by_a_click_on_its_mark_on_the_map() -> None:
         await settle(pilot)
         assert state_of(pilot).selection.finding is CONFLICT
 
-
-async def test_by_a_click_on_its_rule_on_the_overview() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
+        await press(pilot, "1")
         about = app_of(pilot).query_one("#about")
         y = next(n for n, line in enumerate(text_of(about).splitlines()) if "STV002" in line)
         await pilot.click("#about", offset=(6, y))
         await settle(pilot)
         assert app_of(pilot).page == "timeline"
         assert state_of(pilot).selection.finding is STARVED
+        assert app_of(pilot).query_one("#finding-list", Table).cursor == 1
+        await press(pilot, "3")
+        assert app_of(pilot).query_one("#all-findings", Table).cursor == 1
 
 
-async def test_the_rule_s_page_is_one_key_away() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "3", "e")
-        assert "What it finds" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert "What it finds" not in screen_text(pilot)
-
-
-async def test_the_link_in_the_details_opens_the_rule_s_page() -> None:
+async def test_links_of_a_finding_open_the_rule_s_page_and_lead_to_its_step() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "n")
         details = app_of(pilot).query_one("#details", Details)
@@ -130,10 +125,7 @@ async def test_the_link_in_the_details_opens_the_rule_s_page() -> None:
         await settle(pilot)
         assert "Why it hurts" in screen_text(pilot)
 
-
-async def test_a_finding_leads_to_its_step() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "3")
+        await press(pilot, "escape", "3")
         details = app_of(pilot).query_one("#finding", Details)
         y = details.text.splitlines().index("explain COR001  step 6  ")
         await pilot.click("#finding", offset=(20, y))
@@ -154,24 +146,7 @@ async def test_the_rules_own_findings_can_be_jumped_to() -> None:
         assert found.fix in said
 
 
-async def test_the_list_follows_the_finding_that_is_shown() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "n", "n")
-        assert app_of(pilot).query_one("#finding-list", Table).cursor == 1
-        await press(pilot, "3")
-        assert app_of(pilot).query_one("#all-findings", Table).cursor == 1
-
-
-async def test_a_lane_far_down_is_scrolled_into_view() -> None:
-    async with opened(conflict_trace(), RESULT, NARROW) as pilot:
-        await press(pilot, "n", "n")
-        lanes = app_of(pilot).query_one(Lanes)
-        row = state_of(pilot).row_of(state_of(pilot).lane)
-        assert row is not None
-        assert lanes.scroll_offset.y <= row < lanes.scroll_offset.y + lanes.size.height
-
-
-async def test_what_does_not_fit_is_scrolled_to_by_keyboard() -> None:
+async def test_what_does_not_fit_is_scrolled_to_and_a_lane_far_down_comes_into_view() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         await press(pilot, "n")
         assert "HOW TO FIX" not in screen_text(pilot)
@@ -179,3 +154,9 @@ async def test_what_does_not_fit_is_scrolled_to_by_keyboard() -> None:
         assert "HOW TO FIX" in screen_text(pilot)
         await press(pilot, *["K"] * 6)
         assert "COR001 mix-on-occupied-group" in screen_text(pilot)
+
+        await press(pilot, "n")
+        lanes = app_of(pilot).query_one(Lanes)
+        row = state_of(pilot).row_of(state_of(pilot).lane)
+        assert row is not None
+        assert lanes.scroll_offset.y <= row < lanes.scroll_offset.y + lanes.size.height

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import sampled
+
 pytestmark = pytest.mark.skipif(not hasattr(select, "poll"), reason="this system has no poll")
 DRAWN = b"\x1b[?1049h"
 """What takes the screen."""
@@ -21,7 +23,7 @@ PATIENCE_S = 120
 IGNORING = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh")
 
 
-@pytest.mark.parametrize("first", [(), IGNORING])
+@pytest.mark.parametrize("first", sampled([(), IGNORING], [IGNORING]))
 def test_a_terminal_that_is_gone_ends_the_tui_where_no_signal_reaches_it(
     sample_traces: Path, first: tuple[str, ...]
 ) -> None:

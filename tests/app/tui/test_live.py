@@ -32,6 +32,7 @@ from tests.app.tui.stage import (
     until,
 )
 from tests.conftest import ROOT
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
@@ -135,14 +136,27 @@ async def test_nothing_comes_while_it_is_held(tmp_path: Path) -> None:
             await shows(pilot, "90 rows")
 
 
-async def test_a_writer_that_is_killed_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_what_needs_every_row_says_so_a_hostile_name_is_text_and_a_kill_is_told(
+    tmp_path: Path,
+) -> None:
     with recording(tmp_path / "run.trace") as engine:
         engine.steps(40)
         async with following(tmp_path / "run.trace") as pilot:
+            for page in "456":
+                await pilot.press(page)
+                await shows(pilot, "not told while a recording is followed")
+
+            await pilot.press("2")
+            engine.arrive()
+            await shows(pilot, "req-[b…script>")
+            assert "\x1b" not in screen_text(pilot)
+            assert HOSTILE not in screen_text(pilot)
+
             engine.kill()
-            await shows(pilot, stories.KILLED, "80 rows")
+            await shows(pilot, stories.KILLED)
 
 
+@slow
 async def test_a_directory_that_is_deleted_is_told_in_one_line(tmp_path: Path) -> None:
     with recording(tmp_path / "run.trace") as engine:
         engine.steps(40)
@@ -154,6 +168,7 @@ async def test_a_directory_that_is_deleted_is_told_in_one_line(tmp_path: Path) -
             await shows(pilot, "no such file")
 
 
+@slow
 async def test_a_start_after_this_one_is_named(tmp_path: Path) -> None:
     with recording(tmp_path / "a.trace") as engine:
         engine.steps(40)
@@ -163,25 +178,7 @@ async def test_a_start_after_this_one_is_named(tmp_path: Path) -> None:
                 await shows(pilot, "another recording has begun: stepscope tui", "b.trace")
 
 
-async def test_a_hostile_name_is_shown_as_text(tmp_path: Path) -> None:
-    with recording(tmp_path / "run.trace") as engine:
-        engine.steps(40)
-        async with following(tmp_path / "run.trace") as pilot:
-            engine.arrive()
-            await shows(pilot, "req-[b…script>")
-            assert "\x1b" not in screen_text(pilot)
-            assert HOSTILE not in screen_text(pilot)
-
-
-async def test_what_needs_every_row_says_so(tmp_path: Path) -> None:
-    with recording(tmp_path / "run.trace") as engine:
-        engine.steps(40)
-        async with following(tmp_path / "run.trace") as pilot:
-            for page in "456":
-                await pilot.press(page)
-                await shows(pilot, "not told while a recording is followed")
-
-
+@slow
 async def test_a_file_that_was_replaced_is_offered_anew(tmp_path: Path) -> None:
     path = tmp_path / "run.trace"
     with recording(path) as engine:
@@ -209,6 +206,7 @@ async def test_where_nothing_is_recorded_there_is_nothing_to_follow() -> None:
         await shows(pilot, "nothing is recorded here any more")
 
 
+@slow
 async def test_a_recording_that_is_opened_from_within_is_followed_under_the_same_slo(
     tmp_path: Path,
 ) -> None:
@@ -239,6 +237,7 @@ async def test_a_recording_that_is_opened_from_within_is_followed_under_the_same
             assert stories.LIVE not in strip(pilot)
 
 
+@slow
 async def test_told_to_follow_nothing_it_reads_a_recording_once(tmp_path: Path) -> None:
     app = StepscopeApp(conflict_trace(), RESULT, "timeline", opener=Opener(follows=False))
     with recording(tmp_path / "run.trace") as engine:

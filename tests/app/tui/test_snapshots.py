@@ -19,6 +19,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.stage import NARROW, RESULT, WIDE, conflict_trace, press, settle
 from tests.app.tui.test_odd_traces import hostile_findings, hostile_trace
+from tests.tiers import sampled, slow
 
 Snap = Callable[..., bool]
 STORIES = {
@@ -29,6 +30,19 @@ STORIES = {
     "the blame, of the second request": ("5", "j"),
     "a step, a request followed": ("3", "j", "enter", "4", "j", "j", "j"),
 }
+QUICK = {
+    "the overview": WIDE,
+    "a conflict, jumped to": NARROW,
+    "the findings": NARROW,
+    "the blame, of the second request": WIDE,
+    "a step, a request followed": WIDE,
+}
+"""Each page once, at one size."""
+LOOKS = [
+    pytest.param(story, size, id=f"{story}-{name}", marks=[] if QUICK.get(story) == size else slow)
+    for name, size in (("80x24", NARROW), ("160x48", WIDE))
+    for story in STORIES
+]
 ASIDES = {
     "a range, marked": ("2", "j", "l", "m", "l", "l", "m"),
     "a search": ("slash", "q", "k"),
@@ -47,14 +61,14 @@ def arriving(*keys: str) -> Callable[[Pilot[Any]], Any]:
     return arrive
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize(("story", "size"), LOOKS)
 def test_it_looks_as_it_did(snap_compare: Snap, story: str, size: tuple[int, int]) -> None:
     app = StepscopeApp(conflict_trace(), RESULT)
     keys = arriving(*STORIES[story])
     assert snap_compare(app, terminal_size=size, run_before=keys)
 
 
+@slow
 @pytest.mark.parametrize("story", ["a conflict, jumped to", "the blame, of the second request"])
 def test_on_a_light_ground_it_looks_as_it_did(snap_compare: Snap, story: str) -> None:
     app = StepscopeApp(conflict_trace(), RESULT)
@@ -62,12 +76,13 @@ def test_on_a_light_ground_it_looks_as_it_did(snap_compare: Snap, story: str) ->
     assert snap_compare(app, terminal_size=WIDE, run_before=keys)
 
 
-@pytest.mark.parametrize("story", ASIDES)
+@pytest.mark.parametrize("story", sampled(ASIDES, ["the help"]))
 def test_asides_look_as_they_did(snap_compare: Snap, story: str) -> None:
     app = StepscopeApp(conflict_trace(), RESULT)
     assert snap_compare(app, terminal_size=NARROW, run_before=arriving(*ASIDES[story]))
 
 
+@slow
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "160x48"])
 def test_what_the_fix_would_have_changed_looks_as_it_did(
     snap_compare: Snap, size: tuple[int, int], sample_traces: Path, tmp_path: Path,

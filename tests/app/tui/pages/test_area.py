@@ -16,26 +16,27 @@ from tests.app.tui.stage import WIDE, app_of, conflict_trace, opened, press, sta
 RESULT = check(conflict_trace())
 
 
-async def test_without_a_mark_the_page_says_how_to_make_one() -> None:
+async def test_without_a_mark_the_page_says_how_to_make_one_and_v_sums_what_is_in_view() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "7")
-        assert "shift and drag" in app_of(pilot).query_one("#area-words", Prose).text
+        words = app_of(pilot).query_one("#area-words", Prose)
+        assert "shift and drag" in words.text
         assert text_of(app_of(pilot).query_one(AreaPage).table).split() == []
 
-
-async def test_v_sums_what_is_in_view_on_the_timeline_as_on_the_page() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "2", "w", "w", "7", "v")
         view = state_of(pilot)
-        said = app_of(pilot).query_one("#area-words", Prose).text
+        in_view = words.text
         assert view.mark == (view.viewport.t0, view.viewport.t1)
-        assert "of the lanes' time" in said
+        assert "of the lanes' time" in in_view
         await press(pilot, "2", "0", "v", "7")
         assert state_of(pilot).mark == view.timeline.bounds
-        assert app_of(pilot).query_one("#area-words", Prose).text != said
+        assert words.text != in_view
 
 
-async def test_a_mark_is_summed_by_name_state_and_lane() -> None:
+async def test_a_mark_is_summed_written_to_a_file_and_a_row_goes_to_its_spans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "2", "j", "j", "l", "m", "l", "m", "7")
         page = app_of(pilot).query_one(AreaPage)
@@ -51,11 +52,13 @@ async def test_a_mark_is_summed_by_name_state_and_lane() -> None:
             "name", "spans", "sum", "mean", "p50", "p90", "p99", "longest"
         ]  # fmt: skip
 
-
-async def test_a_row_underlines_its_spans_and_goes_to_the_first() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "l", "m", "7", "t", "j", "enter")
+        await press(pilot, "E", "E")
         view = state_of(pilot)
+        assert view.mark is not None
+        lanes = [lane.id for lane in view.timeline.lanes if lane.section == "core groups"]
+        sums = view.timeline.area(*view.mark, lanes)
+
+        await press(pilot, "t", "j", "enter")
         assert app_of(pilot).page == "timeline"
         assert view.pick is not None
         assert view.pick.by == "state"
@@ -66,18 +69,6 @@ async def test_a_row_underlines_its_spans_and_goes_to_the_first() -> None:
         await press(pilot, "escape")
         assert state_of(pilot).pick is None
         assert view.mark is not None
-
-
-async def test_the_sums_are_written_to_a_file_that_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "j", "j", "l", "m", "l", "m", "7", "E", "E")
-        view = state_of(pilot)
-        assert view.mark is not None
-        lanes = [lane.id for lane in view.timeline.lanes if lane.section == "core groups"]
-        sums = view.timeline.area(*view.mark, lanes)
     files = sorted(path.name for path in tmp_path.iterdir())
     assert files == ["conflict-trace-area-by-name-2.csv", "conflict-trace-area-by-name.csv"]
     with (tmp_path / files[1]).open(encoding="utf-8") as file:

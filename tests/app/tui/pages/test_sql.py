@@ -101,25 +101,23 @@ async def test_a_query_is_run_and_enter_goes_to_what_its_row_names() -> None:
     assert asked_before() == ["select step, ts_ns, kind from steps where step = 6"]
 
 
-@pytest.mark.parametrize(
-    ("query", "page"),
-    [
-        ("select core, rank, ts_ns from core_spans where task = 66 and core = 5", "timeline"),
-        ("select request from batch_rows where request = 'req-4' limit 1", "request"),
-        ("select step from steps where step = 6", "step"),
-        ("select 'COR001.1' as finding", "timeline"),
-        ("select count(*) as n from steps", "sql"),
-    ],
-)
-async def test_a_row_leads_to_the_page_of_what_it_names(query: str, page: str) -> None:
+async def test_a_row_leads_to_the_page_of_what_it_names() -> None:
+    pages = {
+        "select count(*) as n from steps": "sql",
+        "select request from batch_rows where request = 'req-4' limit 1": "request",
+        "select step from steps where step = 6": "step",
+        "select 'COR001.1' as finding": "timeline",
+        "select core, rank, ts_ns from core_spans where task = 66 and core = 5": "timeline",
+    }
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await ask(pilot, query)
-        await press(pilot, "enter")
-        assert app_of(pilot).page == page
-        if "finding" in query:
-            assert state_of(pilot).finding == 0
-        if "core" in query and page == "timeline" and "finding" not in query:
-            assert state_of(pilot).span is not None
+        for query, page in pages.items():
+            await ask(pilot, query)
+            await press(pilot, "enter")
+            assert app_of(pilot).page == page, query
+            if "finding" in query:
+                assert state_of(pilot).finding == 0
+        assert state_of(pilot).finding is None
+        assert state_of(pilot).span is not None
 
 
 async def test_a_query_that_does_not_run_is_told_below_the_line_and_can_be_mended() -> None:

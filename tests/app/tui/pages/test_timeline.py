@@ -50,31 +50,34 @@ async def drag(
     await settle(pilot)
 
 
-async def test_w_and_s_zoom_around_the_cursor() -> None:
+async def test_keys_zoom_pan_go_to_both_ends_and_step_through_the_engine_s_steps() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2")
+        ruler = text_of(app_of(pilot).query_one(TimeAxis))
+        assert ruler.index("▼") == lanes_of(pilot).plot.left
+        assert app_of(pilot).query_one(Minimap).gutter_width == lanes_of(pilot).plot.left
+
         whole = state_of(pilot).viewport
         await press(pilot, "w", "w")
         assert state_of(pilot).viewport.span_ns < whole.span_ns / 2
         await press(pilot, "s", "s", "s")
         assert state_of(pilot).viewport == whole
 
-
-async def test_d_and_a_pan_there_and_back() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", "w", "w", "w", "d", "d")
+        await press(pilot, "w", "w", "w", "d", "d")
         there = state_of(pilot).viewport
         await press(pilot, "d", "a")
         assert state_of(pilot).viewport == there
         assert there.t0 > 0
 
-
-async def test_the_ruler_and_the_lanes_are_drawn_from_the_same_cell() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2")
-        ruler = text_of(app_of(pilot).query_one(TimeAxis))
-        assert ruler.index("▼") == lanes_of(pilot).plot.left
-        assert app_of(pilot).query_one(Minimap).gutter_width == lanes_of(pilot).plot.left
+        await press(pilot, "G")
+        assert "step 12 of 12" in screen_lines(pilot)[0]
+        await press(pilot, "g", "g")
+        assert state_of(pilot).cursor_ns == 0
+        await press(pilot, *["right_square_bracket"] * 5)
+        assert state_of(pilot).cursor_ns == 5 * STEP_NS
+        assert "step 6 of 12" in screen_lines(pilot)[0]
+        await press(pilot, "left_square_bracket")
+        assert "step 5 of 12" in screen_lines(pilot)[0]
 
 
 async def test_l_walks_along_the_lane_and_the_details_name_the_span() -> None:
@@ -86,23 +89,6 @@ async def test_l_walks_along_the_lane_and_the_details_name_the_span() -> None:
         said = app_of(pilot).query_one("#details", Details).text
         assert "MIX on group 0 · AIC" in said
         assert "core_spans row" in said.lower()
-
-
-async def test_brackets_step_through_the_engine_s_steps() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", *["right_square_bracket"] * 5)
-        assert state_of(pilot).cursor_ns == 5 * STEP_NS
-        assert "step 6 of 12" in screen_lines(pilot)[0]
-        await press(pilot, "left_square_bracket")
-        assert "step 5 of 12" in screen_lines(pilot)[0]
-
-
-async def test_gg_and_capital_g_go_to_both_ends() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", "G")
-        assert "step 12 of 12" in screen_lines(pilot)[0]
-        await press(pilot, "g", "g")
-        assert state_of(pilot).cursor_ns == 0
 
 
 async def test_a_marked_range_tells_how_long_and_how_busy_it_is() -> None:
@@ -131,15 +117,7 @@ def test_who_holds_a_core_is_not_counted_as_busy() -> None:
     assert said[0] == " 25.0%  group 0 · AIC, 1 span, held 75.0%"
 
 
-async def test_a_pinned_lane_is_drawn_on_top() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", *["j"] * 7, "p")
-        first = text_of(lanes_of(pilot)).splitlines()[:2]
-        assert first[0].startswith(" ★ pinned")
-        assert "req-1" in first[1]
-
-
-async def test_enter_hides_the_details_and_shows_them_again() -> None:
+async def test_enter_hides_the_details_and_shows_them_again_and_a_pinned_lane_is_on_top() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2")
         details = app_of(pilot).query_one("#details", Details)
@@ -151,6 +129,11 @@ async def test_enter_hides_the_details_and_shows_them_again() -> None:
         await press(pilot, "enter")
         assert details.is_on_screen
 
+        await press(pilot, *["j"] * 7, "p")
+        first = text_of(lanes_of(pilot)).splitlines()[:2]
+        assert first[0].startswith(" ★ pinned")
+        assert "req-1" in first[1]
+
 
 async def test_on_a_narrow_terminal_details_and_findings_share_a_place() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
@@ -161,74 +144,10 @@ async def test_on_a_narrow_terminal_details_and_findings_share_a_place() -> None
         assert "Nothing selected" in screen_text(pilot)
 
 
-async def test_a_click_selects_the_span_under_it() -> None:
+async def test_the_mouse_hides_states_selects_zooms_drags_and_marks() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "2")
-        lines = text_of(lanes_of(pilot)).splitlines()
-        y = next(n for n, line in enumerate(lines) if line.startswith("  req-2"))
-        await pilot.click("#lanes", offset=(lines[y].index("P 256"), y))
-        await settle(pilot)
-        span = state_of(pilot).span
-        assert span is not None
-        assert (span.label, span.ref[0]) == ("P 256", "batch_rows")
-
-
-async def test_a_click_on_a_header_collapses_the_section() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2")
-        await pilot.click("#lanes", offset=(5, 2))
-        await settle(pilot)
-        lines = text_of(lanes_of(pilot)).splitlines()
-        assert "▸ core groups" in lines[2]
-        assert "6 lanes collapsed" in lines[2]
-        assert "requests" in lines[3]
-
-
-async def test_the_wheel_zooms_where_the_mouse_is() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2")
-        at = lanes_of(pilot).plot.time(80)
-        for _ in range(4):
-            await pilot._post_mouse_events(
-                [events.MouseScrollUp], widget="#lanes", offset=(80, 3), button=0
-            )
-        await settle(pilot)
-        assert state_of(pilot).viewport.span_ns < 12 * STEP_NS / 2
-        assert abs(lanes_of(pilot).plot.time(80) - at) < STEP_NS / 10
-
-
-async def test_dragging_pulls_the_view_along() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2", "w", "w", "w")
-        before = lanes_of(pilot).plot.time(90)
-        await drag(pilot, lanes_of(pilot), (90, 3), (50, 3))
-        assert abs(lanes_of(pilot).plot.time(50) - before) < STEP_NS / 50
-        assert state_of(pilot).span is None, "a drag selects nothing"
-
-
-async def test_dragging_with_shift_or_on_the_ruler_marks() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2")
-        plot = lanes_of(pilot).plot
-        await drag(pilot, lanes_of(pilot), (40, 3), (60, 3), shift=True)
-        assert state_of(pilot).mark == (plot.time(40), plot.time(60))
-        await drag(pilot, app_of(pilot).query_one(TimeAxis), (70, 0), (50, 0))
-        assert state_of(pilot).mark == (plot.time(50), plot.time(70))
-
-
-async def test_a_click_on_the_map_looks_there() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2", "w", "w", "w")
-        minimap = app_of(pilot).query_one(Minimap)
-        await pilot.click("#minimap", offset=(minimap.size.width - 1, 0))
-        await settle(pilot)
-        assert state_of(pilot).viewport.t1 == state_of(pilot).timeline.bounds[1]
-
-
-async def test_a_click_in_the_legend_hides_a_state_and_another_shows_it() -> None:
-    async with opened(conflict_trace(), RESULT, WIDE) as pilot:
-        await press(pilot, "2")
-        assert "up" in text_of(lanes_of(pilot)) or "█" in text_of(lanes_of(pilot))
+        assert "▓" in text_of(lanes_of(pilot))
         x = text_of(app_of(pilot).query_one(Tabs)).index("MIX")
         await pilot.click("#tabs", offset=(x, 0))
         await settle(pilot)
@@ -238,23 +157,63 @@ async def test_a_click_in_the_legend_hides_a_state_and_another_shows_it() -> Non
         await settle(pilot)
         assert "▓" in text_of(lanes_of(pilot))
 
+        lines = text_of(lanes_of(pilot)).splitlines()
+        y = next(n for n, line in enumerate(lines) if line.startswith("  req-2"))
+        await pilot.click("#lanes", offset=(lines[y].index("P 256"), y))
+        await settle(pilot)
+        span = state_of(pilot).span
+        assert span is not None
+        assert (span.label, span.ref[0]) == ("P 256", "batch_rows")
+        await press(pilot, "escape")
+        assert state_of(pilot).span is None
 
-async def test_the_tabs_open_pages_by_mouse() -> None:
+        at = lanes_of(pilot).plot.time(80)
+        for _ in range(4):
+            await pilot._post_mouse_events(
+                [events.MouseScrollUp], widget="#lanes", offset=(80, 3), button=0
+            )
+        await settle(pilot)
+        assert state_of(pilot).viewport.span_ns < 12 * STEP_NS / 2
+        assert abs(lanes_of(pilot).plot.time(80) - at) < STEP_NS / 10
+
+        before = lanes_of(pilot).plot.time(90)
+        await drag(pilot, lanes_of(pilot), (90, 3), (50, 3))
+        assert abs(lanes_of(pilot).plot.time(50) - before) < STEP_NS / 50
+        assert state_of(pilot).span is None, "a drag selects nothing"
+
+        await press(pilot, "0")
+        plot = lanes_of(pilot).plot
+        await drag(pilot, lanes_of(pilot), (40, 3), (60, 3), shift=True)
+        assert state_of(pilot).mark == (plot.time(40), plot.time(60))
+        await drag(pilot, app_of(pilot).query_one(TimeAxis), (70, 0), (50, 0))
+        assert state_of(pilot).mark == (plot.time(50), plot.time(70))
+
+
+async def test_tabs_the_footer_headers_and_the_map_can_be_clicked() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         tabs = text_of(app_of(pilot).query_one(Tabs))
-        for page in ("timeline", "findings", "step", "overview"):
+        for page in ("findings", "step", "overview", "timeline"):
             await pilot.click("#tabs", offset=(tabs.index(page.title()), 0))
             await settle(pilot)
             assert app_of(pilot).page == page
 
-
-async def test_the_footer_s_entries_can_be_clicked() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
-        await press(pilot, "2")
         footer = screen_lines(pilot)[-1]
         await pilot.click("#footer", offset=(footer.index("zoom"), 0))
         await settle(pilot)
         assert state_of(pilot).viewport.span_ns < 12 * STEP_NS * 0.9
+
+        await pilot.click("#lanes", offset=(5, 2))
+        await settle(pilot)
+        lines = text_of(lanes_of(pilot)).splitlines()
+        assert "▸ core groups" in lines[2]
+        assert "6 lanes collapsed" in lines[2]
+        assert "requests" in lines[3]
+
+        await press(pilot, "w", "w")
+        minimap = app_of(pilot).query_one(Minimap)
+        await pilot.click("#minimap", offset=(minimap.size.width - 1, 0))
+        await settle(pilot)
+        assert state_of(pilot).viewport.t1 == state_of(pilot).timeline.bounds[1]
 
 
 async def test_a_resize_keeps_what_is_looked_at() -> None:

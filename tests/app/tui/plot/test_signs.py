@@ -16,6 +16,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import spans_of
 from tests.app.timeline.test_front_end_lanes import LIFE
 from tests.conftest import ROOT
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 SAMPLES = (
@@ -39,7 +40,7 @@ def told_of(sign: str, section: str, timeline: Timeline) -> bool:
     return sign in over or (sign in FILLS.values() and sign in beside)
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", sampled(SAMPLES, ["mix-admission-before.trace"]))
 def test_every_sign_that_is_drawn_on_a_lane_stands_in_its_legend(sample: str) -> None:
     timeline = Timeline.of(Trace.open(ROOT / "sample_traces" / sample))
     seen: dict[str, dict[int, SpanView]] = {}

@@ -19,7 +19,7 @@ from tests.app.tui.stage import (
 )
 
 
-async def test_a_request_is_found_and_its_lane_selected() -> None:
+async def test_a_request_a_task_and_a_step_are_found() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", *"req-3")
         assert "request req-3" in screen_text(pilot)
@@ -29,18 +29,12 @@ async def test_a_request_is_found_and_its_lane_selected() -> None:
         assert state.lane is not None
         assert state.timeline.lanes[state.lane].label == "req-3"
 
-
-async def test_a_task_is_found_by_its_name() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", *"QK_pv", "enter")
         span = state_of(pilot).span
         assert span is not None
         assert span.label == "qk_pv"
         assert app_of(pilot).query_one("#details", Details).text.startswith("qk_pv")
 
-
-async def test_a_bare_number_is_a_step() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", "9", "enter")
         assert state_of(pilot).cursor_ns == 8 * STEP_NS
 
@@ -55,7 +49,7 @@ async def test_enter_may_come_before_the_hits_do() -> None:
         assert state_of(pilot).cursor_ns == 4 * STEP_NS
 
 
-async def test_another_hit_is_chosen_with_the_arrows() -> None:
+async def test_another_hit_is_chosen_with_the_arrows_and_by_mouse() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", *"req")
         await press(pilot, "down", "down", "enter")
@@ -63,9 +57,6 @@ async def test_another_hit_is_chosen_with_the_arrows() -> None:
         assert state.lane is not None
         assert state.timeline.lanes[state.lane].label == "req-3"
 
-
-async def test_a_hit_is_chosen_by_mouse() -> None:
-    async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", *"req")
         await pilot.click("#hits", offset=(12, 2))
         await settle(pilot)

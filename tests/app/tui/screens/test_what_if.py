@@ -114,17 +114,9 @@ async def test_a_run_goes_on_behind_the_closed_screen_and_says_what_became_of_it
         assert "FINDINGS, GONE AND NEW" in said(pilot)
 
 
-async def test_a_run_is_cancelled_with_a_key_and_another_can_be_asked_for(before: Trace) -> None:
-    async with opened(before, RESULT, WIDE) as pilot:
-        await press(pilot, "4", "W")
-        await begin_endless(pilot)
-        await press(pilot, "ctrl+x")
-        assert "it was cancelled" in said(pilot)
-        await type_in(pilot, "after")
-        assert "they diverge in step 3" in said(pilot)
-
-
-async def test_a_second_line_is_refused_while_one_is_run(before: Trace) -> None:
+async def test_one_is_run_at_a_time_and_cancelled_with_a_key_and_a_divergence_is_gone_to(
+    before: Trace,
+) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")
         await begin_endless(pilot)
@@ -133,6 +125,15 @@ async def test_a_second_line_is_refused_while_one_is_run(before: Trace) -> None:
         await until(pilot, lambda: "still being run" in said(pilot))
         assert "wait for it, or cancel it" in " ".join(said(pilot).split())
         await press(pilot, "ctrl+x")
+        assert "it was cancelled" in said(pilot)
+
+        await type_in(pilot, "after")
+        assert "they diverge in step 3" in said(pilot)
+        await press(pilot, "ctrl+g")
+        assert not isinstance(pilot.app.screen, WhatIfScreen)
+        session = app_of(pilot).query_one(StepPage).session
+        assert session
+        assert session.position.step == stories.DIVERGED_AT
 
 
 async def test_leaving_the_application_ends_what_is_run(before: Trace) -> None:
@@ -146,14 +147,3 @@ async def test_leaving_the_application_ends_what_is_run(before: Trace) -> None:
     assert process
     process.wait(PATIENCE_S)
     assert what_ifs.under_way is None
-
-
-async def test_the_first_divergence_is_gone_to(before: Trace) -> None:
-    async with opened(before, RESULT, WIDE) as pilot:
-        await press(pilot, "4", "W")
-        await type_in(pilot, "after")
-        await press(pilot, "ctrl+g")
-        assert not isinstance(pilot.app.screen, WhatIfScreen)
-        session = app_of(pilot).query_one(StepPage).session
-        assert session
-        assert session.position.step == stories.DIVERGED_AT
