@@ -17,6 +17,7 @@ from stepscope.app.kept.flags import (
     read_line,
 )
 from stepscope.ingest.errors import ConfigError, WriteError
+from tests.tiers import sampled
 
 HERE = Flag(300, "all wait here", ("requests", "", "req-1"))
 RUN = Path("run.trace")
@@ -94,7 +95,7 @@ def _put_many(number: int) -> None:
         flags.add("", HERE)
 
 
-@pytest.mark.parametrize("kind", ["processes", "threads"])
+@pytest.mark.parametrize("kind", sampled(["processes", "threads"], ["threads"]))
 def test_of_several_who_write_at_once_nobody_loses_a_flag(kind: str) -> None:
     make = threading.Thread if kind == "threads" else multiprocessing.get_context("spawn").Process
     writers = [make(target=_put_many, args=(number,)) for number in range(TOGETHER)]
@@ -134,37 +135,35 @@ def test_where_nothing_can_be_written_it_is_said(state: Path) -> None:
         Flags(RUN).put("storm", HERE)
 
 
-@pytest.mark.parametrize("said", ["off", "OFF"])
 def test_where_it_is_turned_off_flags_live_as_long_as_the_process(
-    said: str, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("STEPSCOPE_STATE", said)
-    flags = Flags(RUN)
-    flags.put("storm", HERE)
+    for value in ("off", "OFF"):
+        monkeypatch.setenv("STEPSCOPE_STATE", value)
+        flags = Flags(RUN)
+        flags.put("storm", HERE)
 
-    assert flags.get("storm") == HERE
-    assert flags.file is None
-
-
-@pytest.mark.parametrize(
-    ("line", "name", "note"),
-    [
-        ("", "", ""),
-        ("  all  wait here ", "", "all wait here"),
-        ("@storm", "storm", ""),
-        ("@storm all @wait <b>here</b>", "storm", "all @wait <b>here</b>"),
-    ],
-)
-def test_a_line_is_a_name_and_a_note(line: str, name: str, note: str) -> None:
-    assert read_line(line) == (name, note)
-    if name:
-        assert read_line(line_of(name, note)) == (name, note)
+        assert flags.get("storm") == HERE
+        assert flags.file is None, value
 
 
-@pytest.mark.parametrize("line", ["@", "@a/b", "@-x", f"@{'x' * 65}", "@ü"])
-def test_what_cannot_be_a_name_is_said(line: str) -> None:
-    with pytest.raises(ConfigError, match="cannot be the name of a flag"):
-        read_line(line)
+def test_a_line_is_a_name_and_a_note() -> None:
+    lines = {
+        "": ("", ""),
+        "  all  wait here ": ("", "all wait here"),
+        "@storm": ("storm", ""),
+        "@storm all @wait <b>here</b>": ("storm", "all @wait <b>here</b>"),
+    }
+    named = [parts for parts in lines.values() if parts[0]]
+
+    assert {line: read_line(line) for line in lines} == lines
+    assert [read_line(line_of(*parts)) for parts in named] == named
+
+
+def test_what_cannot_be_a_name_is_said() -> None:
+    for line in ("@", "@a/b", "@-x", f"@{'x' * 65}", "@ü"):
+        with pytest.raises(ConfigError, match="cannot be the name of a flag"):
+            read_line(line)
 
 
 def test_a_trace_has_so_many_flags_and_a_note_so_many_characters() -> None:

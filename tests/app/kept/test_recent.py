@@ -49,12 +49,14 @@ def test_only_so_many_are_kept(tmp_path: Path) -> None:
     assert recent() == paths[: -MOST - 1 : -1]
 
 
-@pytest.mark.parametrize("damaged", [b"", b"{", b"[1]", b'["\\u0000"]', b"\xff"])
-def test_a_damaged_list_is_an_empty_one(state: Path, damaged: bytes) -> None:
+def test_a_damaged_list_is_an_empty_one(state: Path) -> None:
     state.mkdir()
-    (state / "recent.json").write_bytes(damaged)
+    lists = {}
+    for damaged in (b"", b"{", b"[1]", b'["\\u0000"]', b"\xff"):
+        (state / "recent.json").write_bytes(damaged)
+        lists[damaged] = recent()
 
-    assert recent() == []
+    assert {damaged: paths for damaged, paths in lists.items() if paths} == {}
 
 
 def test_where_nothing_is_kept_nothing_is_listed(

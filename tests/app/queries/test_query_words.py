@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from stepscope.app.queries.query_words import names_of, query_completions
 from stepscope.ingest.derive.holding_intervals import INTERVALS
 from stepscope.ingest.schema import TABLES
@@ -30,17 +28,21 @@ def test_a_trace_without_rows_offers_all_that_a_query_may_name() -> None:
     assert set(EVERY) == {*(table.name for table in (*TABLES, *INTERVALS)), "findings"}
 
 
-@pytest.mark.parametrize("table", EVERY)
-def test_every_table_and_column_that_is_offered_is_one_that_sql_accepts(table: str) -> None:
-    offered = query_completions(EVERY, "select * from ")
-    columns = query_completions(EVERY, "select x.", f" from {table} as x")
+def test_every_table_and_column_that_is_offered_is_one_that_sql_accepts() -> None:
+    empty = trace_of()
+    offered = {each.word for each in query_completions(EVERY, "select * from ")}
+    columns = {
+        table: {each.word for each in query_completions(EVERY, "select x.", f" from {table} as x")}
+        for table in EVERY
+    }
 
-    assert table in {each.word for each in offered}
-    assert {each.word for each in columns} == set(EVERY[table])
-    for each in columns:
-        trace_of().sql(f"select x.{each.word} from {table} as x")  # noqa: S608 - names of ours
-        query = f"select {each.word} from {table} where {each.word} is null"  # noqa: S608 - the same
-        trace_of().sql(query)
+    assert set(EVERY) <= offered
+    assert columns == {table: set(names) for table, names in EVERY.items()}
+    for table, names in columns.items():
+        by_alias = ", ".join(f"x.{name}" for name in names)
+        empty.sql(f"select {by_alias} from {table} as x")  # noqa: S608 - names of ours
+        for name in names:
+            empty.sql(f"select {name} from {table} where {name} is null")  # noqa: S608 - the same
 
 
 def test_whatever_is_begun_anywhere_in_a_query_is_completed_to_what_sql_accepts() -> None:
@@ -62,27 +64,23 @@ def test_whatever_is_begun_anywhere_in_a_query_is_completed_to_what_sql_accepts(
                 SMALL.sql(typed)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "first"),
-    [
-        ("select ki", " from steps", "kind"),
-        ("select s.ki", " from steps s", "kind"),
-        ("select KI", " from steps", "kind"),
-        ("select kind from st", "", "steps"),
-        ("select 1 from steps join batch", "", "batch_rows"),
-    ],
-)
-def test_what_is_begun_is_completed_by_where_it_stands(before: str, after: str, first: str) -> None:
-    assert offered_words(before, after)[0] == first
+def test_what_is_begun_is_completed_by_where_it_stands() -> None:
+    first = {
+        ("select ki", " from steps"): "kind",
+        ("select s.ki", " from steps s"): "kind",
+        ("select KI", " from steps"): "kind",
+        ("select kind from st", ""): "steps",
+        ("select 1 from steps join batch", ""): "batch_rows",
+    }
+
+    assert {typed: offered_words(*typed)[0] for typed in first} == first
 
 
-@pytest.mark.parametrize(
-    "before",
-    ["select * from steps where kind = 'st", "select 1 -- fro st", "select 1 /* st", 'select "st',
-     "select nobody.st"],
-)  # fmt: skip
-def test_within_a_text_a_comment_or_what_is_no_table_nothing_is_offered(before: str) -> None:
-    assert offered_words(before) == []
+def test_within_a_text_a_comment_or_what_is_no_table_nothing_is_offered() -> None:
+    begun = ("select * from steps where kind = 'st", "select 1 -- fro st", "select 1 /* st",
+             'select "st', "select nobody.st")  # fmt: skip
+
+    assert {before: words for before in begun if (words := offered_words(before))} == {}
 
 
 def test_a_comment_or_a_text_that_has_ended_holds_nothing_up() -> None:

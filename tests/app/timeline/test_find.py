@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.trace import Trace
@@ -35,51 +33,48 @@ def finding(**where: int | str) -> Finding:
     return Finding("COR001", "mix", Severity.ERROR, "message", "fix", **where)  # type: ignore[arg-type]  # fields of two types
 
 
-@pytest.mark.parametrize(
-    ("where", "group", "label"),
-    [
-        ({"core": 1, "group": 0}, "group 1", "AIC"),
-        ({"group": 1}, "group 1", "AIC"),
-        ({"task": 2}, "group 1", "AIC"),
-        ({"request": "req-3"}, "", "req-3"),
-        ({"core": 99, "request": "req-3"}, "", "req-3"),
-        ({"step": 1}, "", "engine"),
-        ({}, "", "engine"),
-        ({"rank": 0, "task": 1}, "group 0", "AIC"),
-    ],
-)
-def test_a_findings_lane_is_the_closest_thing_that_it_names(
-    where: dict[str, int | str], group: str, label: str
-) -> None:
+def test_a_findings_lane_is_the_closest_thing_that_it_names() -> None:
     timeline = Timeline.of(a_trace())
+    named: list[tuple[dict[str, int | str], tuple[str, str]]] = [
+        ({"core": 1, "group": 0}, ("group 1", "AIC")),
+        ({"group": 1}, ("group 1", "AIC")),
+        ({"task": 2}, ("group 1", "AIC")),
+        ({"request": "req-3"}, ("", "req-3")),
+        ({"core": 99, "request": "req-3"}, ("", "req-3")),
+        ({"step": 1}, ("", "engine")),
+        ({}, ("", "engine")),
+        ({"rank": 0, "task": 1}, ("group 0", "AIC")),
+    ]
 
-    lane = timeline.lane_of(finding(**where))
+    lanes = [timeline.lane_of(finding(**where)) for where, _ in named]
 
-    assert lane is not None
-    assert (timeline.lanes[lane].group, timeline.lanes[lane].label) == (group, label)
+    assert [
+        (where, (timeline.lanes[lane].group, timeline.lanes[lane].label))
+        for (where, _), lane in zip(named, lanes, strict=True)
+        if lane is not None
+    ] == named
 
 
 def test_a_finding_in_a_trace_without_lanes_has_none() -> None:
     assert Timeline.of(trace_of()).lane_of(finding(core=1, task=4)) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "label", "ts_ns"),
-    [
-        ("step 2", "step", "step 2", 200),
-        ("2", "step", "step 2", 200),
-        ("req-11", "request", "request req-11", 11),
-        ("request req-1", "request", "request req-1", 1),
-        ("core 1", "core", "core 1", 6),
-        ("group 0", "group", "group 0", 5),
-        ("GATHER", "task", "gather", 6),
-        ("kernel", "span", "Gate kernel", 10),
-    ],
-)
-def test_the_closest_match_comes_first(text: str, kind: str, label: str, ts_ns: int) -> None:
-    hits = Timeline.of(a_trace()).find(text)
+def test_the_closest_match_comes_first() -> None:
+    timeline = Timeline.of(a_trace())
+    closest = {
+        "step 2": ("step", "step 2", 200),
+        "2": ("step", "step 2", 200),
+        "req-11": ("request", "request req-11", 11),
+        "request req-1": ("request", "request req-1", 1),
+        "core 1": ("core", "core 1", 6),
+        "group 0": ("group", "group 0", 5),
+        "GATHER": ("task", "gather", 6),
+        "kernel": ("span", "Gate kernel", 10),
+    }
 
-    assert (hits[0].kind, hits[0].label, hits[0].ts_ns) == (kind, label, ts_ns)
+    first = {text: timeline.find(text)[0] for text in closest}
+
+    assert {text: (hit.kind, hit.label, hit.ts_ns) for text, hit in first.items()} == closest
 
 
 def test_a_whole_name_ranks_before_its_beginning_and_that_before_any_part() -> None:

@@ -15,6 +15,7 @@ from stepscope.app.timeline.profile.short_names import short_name
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import spans_of
 from tests.app.timeline.profiles import call, kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 VECTORIZED = (
@@ -23,27 +24,25 @@ VECTORIZED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        (VECTORIZED, "vectorized_elementwise_kernel<bfloat16_copy_kernel_cuda>"),
-        ("void cutlass::Kernel<cutlass_80_gemm_nn>(cutlass_80_gemm_nn::Params)",
-         "Kernel<cutlass_80_gemm_nn>"),
-        ("void cudnn::bn_bw_1C11_kernel_new<float, float, 32, true, 1>(float)",
-         "bn_bw_1C11_kernel_new"),
-        ("void (anonymous namespace)::softmax<int>(int*)", "softmax"),
-        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)",
-         "ncclKernel_AllReduce_RING_LL_Sum_float"),
-        ("_ZN2at6native3addEPfS1_", "add"),
-        ("Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH (Device -> Pinned)"),
-        ("triton_poi_fused_0", "triton_poi_fused_0"),
-        ("<<<(((", "<<<((("),
-        ("_ZN99", "_ZN99"),
-        ("", ""),
-    ],
-)  # fmt: skip
-def test_the_name_of_a_kernel_is_said_without_namespaces_and_types(name: str, short: str) -> None:
-    assert short_name(name) == short
+SHORT_NAMES = {
+    VECTORIZED: "vectorized_elementwise_kernel<bfloat16_copy_kernel_cuda>",
+    "void cutlass::Kernel<cutlass_80_gemm_nn>(cutlass_80_gemm_nn::Params)":
+        "Kernel<cutlass_80_gemm_nn>",
+    "void cudnn::bn_bw_1C11_kernel_new<float, float, 32, true, 1>(float)": "bn_bw_1C11_kernel_new",
+    "void (anonymous namespace)::softmax<int>(int*)": "softmax",
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)":
+        "ncclKernel_AllReduce_RING_LL_Sum_float",
+    "_ZN2at6native3addEPfS1_": "add",
+    "Memcpy DtoH (Device -> Pinned)": "Memcpy DtoH (Device -> Pinned)",
+    "triton_poi_fused_0": "triton_poi_fused_0",
+    "<<<(((": "<<<(((",
+    "_ZN99": "_ZN99",
+    "": "",
+}  # fmt: skip
+
+
+def test_the_name_of_a_kernel_is_said_without_namespaces_and_types() -> None:
+    assert {name: short_name(name) for name in SHORT_NAMES} == SHORT_NAMES
 
 
 def test_the_names_that_took_most_have_colours_by_their_share() -> None:
@@ -108,6 +107,7 @@ def by_hand(trace: Trace) -> Counter[str]:
     return sums
 
 
+@slow
 @pytest.mark.parametrize("name", ["h100_qwen15_05b_chat", "hta_nccl_data"])
 def test_shares_of_names_are_those_of_a_count_of_rows(shared_data: Path, name: str) -> None:
     trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")

@@ -40,17 +40,14 @@ def sent(client: FlaskClient, changed: str, search: str, filled: object, revisio
     return answer.get_json()["response"]
 
 
-@pytest.mark.parametrize(("tab", "has_charts"), [("table", False), ("sql", False),
-                                                 ("overview", True)])  # fmt: skip
-def test_a_pane_that_is_shown_is_sent_again_for_its_charts_alone(
-    client: FlaskClient, tab: str, has_charts: bool
-) -> None:
-    search = f"?tab={tab}"
+def test_a_pane_that_is_shown_is_sent_again_for_its_charts_alone(client: FlaskClient) -> None:
+    for tab, has_charts in (("table", False), ("sql", False), ("overview", True)):
+        search = f"?tab={tab}"
 
-    shown = sent(client, "view.data", search, None, 0)
-    assert shown["filled"]["data"] == [search, 0, None]
-    again = sent(client, "light.data", search, shown["filled"]["data"], 0)
-    assert {*again} == {"tokens", "filled"} | ({"pane"} if has_charts else set())
+        shown = sent(client, "view.data", search, None, 0)
+        assert shown["filled"]["data"] == [search, 0, None]
+        again = sent(client, "light.data", search, shown["filled"]["data"], 0)
+        assert {*again} == {"tokens", "filled"} | ({"pane"} if has_charts else set()), tab
 
 
 def test_tokens_near_a_step_are_sent_when_it_is_another_step(client: FlaskClient) -> None:
@@ -62,9 +59,11 @@ def test_tokens_near_a_step_are_sent_when_it_is_another_step(client: FlaskClient
     assert "tokens" in sent(client, "light.data", "?step=2", at_two, 0)
 
 
-@pytest.mark.parametrize("filled", [None, ["?tab=sql", 0], ["?tab=table", 1], "?tab=table", 5, {}])
-def test_a_pane_that_has_not_come_yet_is_sent_whole(client: FlaskClient, filled: object) -> None:
+def test_a_pane_that_has_not_come_yet_is_sent_whole(client: FlaskClient) -> None:
     """What is on its way when the ground changes is dropped by Dash: this answer stands for it."""
     first = sent(client, "view.data", "?tab=table", None, 0)
+    shown: tuple[object, ...] = (None, ["?tab=sql", 0], ["?tab=table", 1], "?tab=table", 5, {})
 
-    assert sent(client, "light.data", "?tab=table", filled, 0) == first
+    answers = [(filled, sent(client, "light.data", "?tab=table", filled, 0)) for filled in shown]
+
+    assert [filled for filled, answer in answers if answer != first] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,14 +124,15 @@ def test_any_address_leads_to_a_range_within_the_trace(verb: str, given: dict[st
     assert resolve(loaded, resolved.view.spell()) == resolved
 
 
-@pytest.mark.parametrize("verb", list(MOVES))
-def test_in_an_empty_trace_every_jump_stays(verb: str) -> None:
+def test_in_an_empty_trace_every_jump_stays() -> None:
     loaded = loaded_of(trace_of())
+    address = "?sel=0@0&finding=COR001.1&step=1&go="
 
-    resolved = resolve(loaded, f"?sel=0@0&finding=COR001.1&step=1&go={verb}")
+    arrived = {verb: resolve(loaded, address + verb) for verb in MOVES}
 
-    assert resolved.view.sel is None
-    assert resolved.t == (0, loaded.length)
+    assert {verb: (to.view.sel, to.t) for verb, to in arrived.items()} == dict.fromkeys(
+        MOVES, (None, (0, loaded.length))
+    )
 
 
 def test_an_address_spells_what_is_collapsed_otherwise_than_at_first() -> None:

@@ -43,23 +43,22 @@ def test_a_module_that_stands_in_is_taken_instead(tmp_path: Path) -> None:
     assert ran(node(), "-e", made) == "held\n"
 
 
-@pytest.mark.parametrize(
-    ("modules", "wrong"),
-    [
-        ({"entry": 'import { b } from "./far.js";\n', "far": "export const a = 1;\n"}, "wants b"),
-        ({"entry": 'import { a } from "./far.js";\n'}, "there is no far.js"),
-        ({"entry": "import {\n  a,\n} from './far.js';\n"}, "not an import on one line"),
-        ({"entry": "export default 1;\n"}, "exports no function"),
-        ({"entry": "const end = '</script>';\n"}, "would end the script"),
-        ({"entry": 'import { a } from "./far.js";\n',
-          "far": 'import { b } from "./entry.js";\n'}, "imports entry.js"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_joined_is_refused(
-    tmp_path: Path, modules: dict[str, str], wrong: str
-) -> None:
-    with pytest.raises(ValueError, match=re.escape(wrong)):
-        joined(tmp_path, STAND_INS, **modules)
+def test_what_cannot_be_joined_is_refused(tmp_path: Path) -> None:
+    faults = {
+        "wants b": {"entry": 'import { b } from "./far.js";\n', "far": "export const a = 1;\n"},
+        "there is no far.js": {"entry": 'import { a } from "./far.js";\n'},
+        "not an import on one line": {"entry": "import {\n  a,\n} from './far.js';\n"},
+        "exports no function": {"entry": "export default 1;\n"},
+        "would end the script": {"entry": "const end = '</script>';\n"},
+        "imports entry.js": {
+            "entry": 'import { a } from "./far.js";\n',
+            "far": 'import { b } from "./entry.js";\n',
+        },
+    }
+    for number, (wrong, modules) in enumerate(faults.items()):
+        (folder := tmp_path / str(number)).mkdir()
+        with pytest.raises(ValueError, match=re.escape(wrong)):
+            joined(folder, STAND_INS, **modules)
 
 
 def test_a_report_asks_no_server_and_keeps_no_address() -> None:
