@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
 from tests.app.both_fronts.looked import Looked
 from tests.engine.recorded_once import RecordedOnce
 from tests.tiers import sampled
@@ -52,10 +53,13 @@ def sample_run(sample_traces: Path) -> Looked:
 
 
 @pytest.fixture(scope="session")
-def sample_profiles(sample_traces: Path) -> list[Looked]:
-    """A profile by PyTorch's profiler, and one by Perfetto, that everybody has."""
+def sample_profiles(sample_traces: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Looked]:
+    """Profiles that everybody has: by PyTorch's profiler, by Perfetto, and one of a GPU."""
     names = ("torch_profiler_cpu.json.gz", "perfetto_two_ranks.pftrace")
-    return [Looked(Trace.open(sample_traces / name)) for name in names]
+    of_gpu = stories.gpu_profile(tmp_path_factory.mktemp("gpu"))
+    return [
+        Looked(Trace.open(path)) for path in (*(sample_traces / name for name in names), of_gpu)
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -48,8 +48,7 @@ def test_every_path_adds_up_and_every_edge_has_an_arrow_in_every_scenario(
 
 def test_every_path_adds_up_in_the_samples(sample_profiles: list[Looked]) -> None:
     assert [run.trace.name for run in sample_profiles if not check_paths(run)] == []
-    for run in sample_profiles:
-        check_launches(run)
+    assert sum(check_launches(run) for run in sample_profiles) > 1
 
 
 @slow

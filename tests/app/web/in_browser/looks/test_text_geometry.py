@@ -36,11 +36,11 @@ def each_tab(visit: Open, page: Page, name: str, width: int, height: int) -> Ite
             yield f"{tab.name}, {theme}"
 
 
-@pytest.mark.parametrize("window", sampled(WINDOWS, QUICK), ids=str)
+@pytest.mark.parametrize("case", sampled(WINDOWS, QUICK), ids=str)
 def test_no_text_lies_over_another_or_is_cut_without_an_ellipsis(
-    window: tuple[str, int, int], visit: Open, sized: Page
+    case: tuple[str, int, int], visit: Open, sized: Page
 ) -> None:
-    wrong = {tab: muddled(sized) for tab in each_tab(visit, sized, *window)}
+    wrong = {tab: muddled(sized) for tab in each_tab(visit, sized, *case)}
 
     assert len(wrong) == 2 * len(panes.PANES)
     assert wrong == {tab: [] for tab in wrong}
