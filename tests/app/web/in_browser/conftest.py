@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PATIENCE_MS = 180_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"
 IS_SETTLED = "() => document.getElementById('page')?.getAttribute('aria-busy') === 'false'"
+BLANK = "blank"
 WRONG: list[str] = []
 """What went wrong on the page in this test."""
 
@@ -82,7 +83,7 @@ def sized(window: Page) -> Iterator[Page]:
 @pytest.fixture
 def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
     """Serve a trace and give its page; at the end nothing may have gone wrong on it."""
-    WRONG.clear()
+    begin(window)
     yield lambda trace: Visit(window, stand().show(_server(trace)))
     forget(window)
     assert WRONG == []
@@ -91,7 +92,7 @@ def visit(window: Page) -> Iterator[Callable[[Trace], Visit]]:
 @pytest.fixture
 def visit_both(window: Page) -> Iterator[Callable[[Trace, Trace], Visit]]:
     """Serve two traces side by side and give their page; nothing may have gone wrong on it."""
-    WRONG.clear()
+    begin(window)
     yield lambda a, b: Visit(window, stand().show(_server_of_both(a, b)))
     forget(window)
     assert WRONG == []
@@ -110,6 +111,11 @@ class Stand:
         serving = (listener, self, "127.0.0.1")
         threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
 
+    @property
+    def blank(self) -> str:
+        """The address of an empty page; at another address the browser would compile all again."""
+        return f"{self._url}{BLANK}"
+
     def show(self, application: WSGIApplication) -> str:
         """Serve an application from now on; its address."""
         self._application = application
@@ -117,6 +123,9 @@ class Stand:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Have the application that is shown answer a request."""
+        if environ["PATH_INFO"] == f"/{BLANK}":
+            start_response("200 OK", [("Content-Type", "text/html")])
+            return [b"<link rel=icon href=data:,>"]
         assert self._application
         return self._application(environ, start_response)
 
@@ -125,6 +134,12 @@ class Stand:
 def stand() -> Stand:
     """The one address at which this process serves pages."""
     return Stand()
+
+
+def begin(page: Page) -> None:
+    """Leave the page of the test before, which would ask the next server, and forget its faults."""
+    page.goto(stand().blank)
+    WRONG.clear()
 
 
 def forget(page: Page) -> None:

@@ -18,7 +18,7 @@ from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.both_fronts.recording_process import HOSTILE, RecordingProcess, recording
-from tests.app.web.in_browser.conftest import WRONG, Visit, stand
+from tests.app.web.in_browser.conftest import WRONG, Visit, begin, stand
 from tests.app.web.in_browser.hands import press
 from tests.tiers import slow
 
@@ -30,7 +30,7 @@ Follow = Callable[[Path], Visit]
 @pytest.fixture
 def follow(window: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
     """Serve the page of what is recorded at a path; nothing may have gone wrong on it."""
-    WRONG.clear()
+    begin(window)
     for name in ("READ_EVERY_S", "CHECK_EVERY_S"):
         monkeypatch.setattr(f"stepscope.app.live.follower.{name}", 0.1)
 

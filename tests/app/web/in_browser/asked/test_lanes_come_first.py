@@ -14,7 +14,7 @@ from stepscope.app.web import source
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
-from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit, stand
+from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit, begin, stand
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, press
 from tests.traces import trace_of
 
@@ -46,7 +46,7 @@ class HeldUp:
 @pytest.fixture
 def unchecked(window: Page) -> Iterator[Visit]:
     """The page of a trace that was not checked; nothing may have gone wrong on it."""
-    WRONG.clear()
+    begin(window)
     yield Visit(window, stand().show(create_app(SMALL, None).server))
     assert WRONG == []
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page
 
 MUDDLED = Path(__file__).with_name("muddled.js").read_text("utf-8")
+
+
+Ground = Literal["dark", "light"]
+GROUNDS: tuple[Ground, Ground] = ("dark", "light")
+
+
+def grounds_at(number: int, num_grounds: int) -> tuple[Ground, ...]:
+    """The grounds on which a tab is looked at, in an order in which few have to be changed."""
+    return GROUNDS[:: -1 if number % 2 else 1][:num_grounds]
 
 
 def muddled(page: Page) -> list[str]:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from stepscope.app.web import panes
 from tests.app.web.in_browser.hands import SMALL, Open, press, sample
+from tests.app.web.in_browser.looks.geometry import grounds_at
 from tests.conftest import ROOT
-from tests.tiers import sampled
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
 AXE = ROOT / "tests/app/web/scripts/node_modules/axe-core/axe.min.js"
-GROUNDS: tuple[Literal["dark"], Literal["light"]] = ("dark", "light")
 WRONG = """async () => {
   const { violations } = await axe.run(document, {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
@@ -34,23 +33,30 @@ def themed(window: Page) -> Iterator[Page]:
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed; see CONTRIBUTING.md")
 @pytest.mark.parametrize(
-    "name",
-    sampled(["fcfs-preemption-before", "mix-admission-before"], ["fcfs-preemption-before"]),
+    ("name", "num_grounds"),
+    [
+        pytest.param("fcfs-preemption-before", 1),
+        pytest.param("fcfs-preemption-before", 2, marks=slow),
+        pytest.param("mix-admission-before", 2, marks=slow),
+    ],
 )
-def test_axe_finds_nothing_on_any_tab(name: str, visit: Open, themed: Page) -> None:
+def test_axe_finds_nothing_on_any_tab(
+    name: str, num_grounds: int, visit: Open, themed: Page
+) -> None:
     opened = visit(sample(f"{name}.trace"))
     page = opened.go("?step=2")
     page.evaluate(AXE.read_text("utf-8"))
 
     wrong = {}
-    for tab in panes.PANES:
+    for number, tab in enumerate(panes.PANES):
         page.locator(f"#tab-{tab.name}").click()
-        for theme in GROUNDS:
+        for theme in grounds_at(number, num_grounds):
             themed.emulate_media(color_scheme=theme)
             opened.settle()
             page.mouse.move(0, 0)
             wrong[tab.name, theme] = page.evaluate(WRONG)
-    assert wrong == {(tab.name, theme): [] for tab in panes.PANES for theme in GROUNDS}
+    assert len(wrong) == num_grounds * len(panes.PANES)
+    assert {place: found for place, found in wrong.items() if found} == {}
 
 
 def test_what_is_selected_is_said(visit: Open) -> None:
