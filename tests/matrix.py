@@ -183,7 +183,12 @@ def of_fault(fault: Fault, folder: Path) -> Cell:
     """Record `fault` into `folder` on the variant that shows it, and check the trace."""
     out = folder / f"{fault.name}.trace"
     scenario(fault.scenario).record(fault.variant, out, Options(faults=frozenset({fault.name})))
-    result = check(Trace.open(out))
+    return of_trace(fault, Trace.open(out))
+
+
+def of_trace(fault: Fault, trace: Trace) -> Cell:
+    """Check the trace of a run with `fault`."""
+    result = check(trace)
     errors, warnings, notes = (codes(result, each) for each in Severity)
     return Cell(fault, errors, warnings, notes, result)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from stepscope.analyzers.check.registry import FAMILIES, RULES
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.palette import STATES
 from stepscope.ingest.columns import Table
 from stepscope.ingest.schema import TABLES
 from tests.conftest import ROOT
+from tests.looped import looped
 
 PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINITIONS = re.findall(
@@ -23,7 +22,7 @@ NOT_A_STATE = ("nothing", "counter", "span ", "name ", "other names")
 """Of what the palette has, what is drawn where no state is."""
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@looped("table", TABLES, ids=lambda table: table.name)
 def test_every_table_and_every_value_of_its_columns_is_explained(table: Table) -> None:
     values = {value for column in table.columns for value in column.values}
 

@@ -24,6 +24,7 @@ from setuptools import find_packages
 from stepscope.ingest.readers import READERS
 from tests.conftest import ROOT
 from tests.house import ROOMS, imports, modules, rings, without_code
+from tests.looped import looped
 
 OWN_TESTS = {
     "tests/analyzers/invariants": "what holds for every rule, whatever it is given",
@@ -67,7 +68,7 @@ def test_every_folder_with_code_is_packaged_and_no_other() -> None:
     assert set(find_packages(str(ROOT / found["where"][0]))) == folders_with_code()
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@looped("room", ROOMS)
 def test_every_folder_that_holds_code_is_a_package(room: str) -> None:
     folders = {path.parent for path in (ROOT / room).rglob("*.py")}
 
@@ -118,7 +119,7 @@ def test_every_format_is_read_from_a_folder_whose_reader_has_the_same_place() ->
     assert {name.partition(".")[0] for name in READERS} == formats
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@looped("room", ROOMS)
 def test_each_room_is_found_by_its_import_name(room: str) -> None:
     link = ROOT / "src" / "stepscope" / room
 
@@ -177,7 +178,7 @@ def test_the_wheel_holds_every_module_and_every_asset(wheel_names: list[str]) ->
     assert expected - set(wheel_names) == set()
 
 
-@pytest.mark.parametrize(
+@looped(
     "name",
     [
         "ingest.readers.chrome._scan",

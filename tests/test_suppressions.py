@@ -6,9 +6,8 @@ import io
 import re
 import tokenize
 
-import pytest
-
 from tests.conftest import ROOT
+from tests.looped import looped
 from tests.words import sources
 
 SUPPRESSES = re.compile(r"#\s*(noqa|type:\s*ignore)\b")
@@ -40,7 +39,7 @@ def test_every_check_that_is_suppressed_says_why() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("comment", [
+@looped("comment", [
     "# noqa", "# noqa: S101", "# type: ignore", "# type: ignore[misc]", "#noqa: E731 - tight",
     "# type: ignore[misc] the types are wrong", "# noqa: S101 -",
 ])  # fmt: skip
@@ -48,7 +47,7 @@ def test_a_suppression_without_a_reason_is_found(comment: str) -> None:
     assert without_reason(f"one = 1\ntwo = 2  {comment}\n") == [2]
 
 
-@pytest.mark.parametrize("comment", [
+@looped("comment", [
     "# noqa: S101 - our own", "# noqa: S101, S102 - our own",
     "# type: ignore[misc]  # noqa: S101 - the same of both", "# type: ignore[misc]  # numbers",
     "# a comment", '"# noqa"',

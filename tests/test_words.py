@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.looped import looped
 from tests.words import GLOSSARY, Gone, gone, sources, still_used
 
 WORDS = gone(GLOSSARY.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: word.word)
+@looped("word", WORDS, ids=lambda word: word.word)
 def test_a_word_that_is_gone_is_used_nowhere(word: Gone) -> None:
     assert still_used(word, sources().items()) == [], f"say {word.instead}"
 
 
-@pytest.mark.parametrize("word", WORDS, ids=lambda word: word.word)
+@looped("word", WORDS, ids=lambda word: word.word)
 def test_what_still_says_it_is_there(word: Gone) -> None:
     said = "\n".join(sources().values())
 
@@ -36,14 +35,14 @@ PAGE = """
 UNJUDGED, KEPT, PROMPTS_RUN, LOADED = gone(PAGE)
 
 
-@pytest.mark.parametrize(
+@looped(
     "text", ["it is unjudged", "UNJUDGED = 1", "def _unjudged(): ...", "numUnjudged", "unjudgeds"]
 )
 def test_a_word_of_texts_is_found_in_a_sentence_and_in_a_part_of_a_name(text: str) -> None:
     assert UNJUDGED.uses("app/one.py", f"# a line\n{text}\n") == ["app/one.py:2"]
 
 
-@pytest.mark.parametrize("text", ['said["unjudged"]', "judged", "unjudgedly"])
+@looped("text", ['said["unjudged"]', "judged", "unjudgedly"])
 def test_what_is_spared_and_what_only_looks_alike_is_no_use(text: str) -> None:
     assert UNJUDGED.uses("app/one.py", text) == []
 
@@ -53,7 +52,7 @@ def test_a_word_of_names_may_stand_in_a_sentence() -> None:
     assert KEPT.uses("docs/one.md", "what is kept") == []
 
 
-@pytest.mark.parametrize("path", ["app/one.py", "app/web/assets/one.js"])
+@looped("path", ["app/one.py", "app/web/assets/one.js"])
 def test_a_word_of_names_is_found_in_names(path: str) -> None:
     assert KEPT.uses(path, "x = 1\nnumKept = 2\n") == [f"{path}:2"]
 
@@ -62,7 +61,7 @@ def test_a_file_is_not_named_for_a_word_that_is_gone() -> None:
     assert KEPT.uses("ingest/kept_blocks.py", "") == ["ingest/kept_blocks.py:0"]
 
 
-@pytest.mark.parametrize("kind", [".py", ".c", ".h", ".js", ".mjs", ".md", ".sh", "Makefile"])
+@looped("kind", [".py", ".c", ".h", ".js", ".mjs", ".md", ".sh", "Makefile"])
 def test_every_kind_of_file_that_we_write_is_searched(kind: str) -> None:
     assert any(path.endswith(kind) for path in sources())
 
@@ -72,7 +71,7 @@ def test_several_words_are_found_in_a_row_only() -> None:
     assert PROMPTS_RUN.uses("README.md", "prompts that run") == []
 
 
-@pytest.mark.parametrize("folder", ["app/web", "app/present"])
+@looped("folder", ["app/web", "app/present"])
 def test_a_word_may_be_gone_from_some_folders(folder: str) -> None:
     assert LOADED.uses(f"{folder}/loaded.py", "") == [f"{folder}/loaded.py:0"]
     assert LOADED.uses("app/tui/loaded.py", "") == []

@@ -12,10 +12,11 @@ from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
 
 Record = Callable[..., Trace]
 Real = Callable[[str], Trace]
-each_scenario = pytest.mark.parametrize("scenario", [each.name for each in SCENARIOS])
+each_scenario = looped("scenario", [each.name for each in SCENARIOS])
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import open_log
 from tests.ingest.readers.core_runtime.logs import DEADLOCK, STALLED, WHOLE, WRONG_CORE
+from tests.looped import looped
 
 LENGTHS = {"COR003", "COR005", "COR006", "COR009"}
 
@@ -79,7 +78,7 @@ def test_a_ring_that_is_full_by_structure_leaves_a_task_unsubmitted(tmp_path: Pa
 # -- real ones -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "codes", "what"),
     [
         ("livebug_mix_shift_24clusters_1sched", {"COR010", "COR011"}, "a block never ended"),

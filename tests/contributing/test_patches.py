@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import ndiff
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -16,8 +16,10 @@ import pytest
 from tests.conftest import ROOT
 from tests.contributing.patch import PAGE, Patch
 from tests.contributing.throwaway import PATCHES
+from tests.looped import looped
+from tests.tiers import slow
 
-each_patch = pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
+each_patch = looped("patch", PATCHES, ids=lambda patch: patch.name)
 
 
 def added(patch: Patch) -> dict[str, list[str]]:
@@ -76,7 +78,7 @@ def test_whatever_contributing_says_how_to_add_is_added_here() -> None:
     assert headings == [patch.section for patch in PATCHES]
 
 
-@pytest.mark.parametrize(
+@looped(
     "path",
     sorted(set(re.findall(r"`([a-z_]+/[\w/.]+)`", (ROOT / PAGE).read_text("utf-8")))),
 )
@@ -116,15 +118,17 @@ def _link(source: Path, target: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """What became of each test, by its file, in one run over a tree with all of them in it."""
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tree with all patches in it."""
     changed = {file: text for patch in PATCHES for file, text in patch.changed().items()}
-    tree = copied(tmp_path_factory.mktemp("tree") / "stepscope", changed)
-    wanted = [name for patch in PATCHES for name in (*patch.tests, *patch.runs)]
-    modules = [name for name in wanted if name.endswith("__init__.py")]
+    return copied(tmp_path_factory.mktemp("tree") / "stepscope", changed)
+
+
+def outcomes(tree: Path, names: Iterable[str]) -> dict[str, list[str]]:
+    """What became of each of some tests, by its file, in one run over the tree."""
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml=told.xml",
-         *[name for name in wanted if name not in modules]],
+         *[name for name in names if not name.endswith("__init__.py")]],
         cwd=tree, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
@@ -137,18 +141,28 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     return told
 
 
-@each_patch
-def test_what_was_added_works_and_holds_what_every_one_of_its_kind_holds(
-    patch: Patch, outcomes: dict[str, list[str]]
-) -> None:
-    for name in (*patch.tests, *patch.runs):
-        told = outcomes[name.partition("::")[0]]
-        assert told, name
-        assert [each for each in told if not each.endswith(" passed")] == []
+def not_passed(told: Mapping[str, list[str]], names: Iterable[str]) -> dict[str, list[str]]:
+    """Of files whose tests did not all pass, or that had none, what became of them."""
+    by_file = {name: told.get(name.partition("::")[0], []) for name in names}
+    return {
+        name: lines
+        for name, lines in by_file.items()
+        if not lines or not all(line.endswith(" passed") for line in lines)
+    }
 
 
-def test_tests_over_the_tuples_found_what_was_added(outcomes: dict[str, list[str]]) -> None:
-    told = "\n".join(line for lines in outcomes.values() for line in lines)
+def test_what_was_added_works(tree: Path) -> None:
+    tests = [name for patch in PATCHES for name in patch.tests if not name.endswith("__init__.py")]
 
-    for name in ("BAT099", "Alone", "[size", "tables", "[.steps]"):
-        assert name in told
+    assert not_passed(outcomes(tree, tests), tests) == {}
+
+
+@slow
+def test_what_was_added_holds_what_every_one_of_its_kind_holds(tree: Path) -> None:
+    tests = [name for patch in PATCHES for name in patch.runs]
+
+    told = outcomes(tree, tests)
+
+    assert not_passed(told, tests) == {}
+    names = "\n".join(line for lines in told.values() for line in lines)
+    assert [name for name in ("Alone", "[size", "[.steps]") if name not in names] == []

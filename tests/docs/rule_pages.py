@@ -100,26 +100,30 @@ def picture(rule: Rule) -> str | None:
     """Return the picture of the rule's worst finding, None for a rule that has no place."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "shown.trace"
-        if fault := fault_of(rule):
-            _record_with(fault, out)
-        elif rule.code in SHOWN_BY:
-            name, variant, settings = SHOWN_BY[rule.code]
-            scenario(name).record(variant, out, Options(settings=settings))
+        if run := run_of(rule):
+            name, variant, options = run
+            with patch("stepscope.engine.runs.torch_run.WallClock", ticking):
+                scenario(name).record(variant, out, options)
         elif log_of(rule).exists():
             out = log_of(rule)
         else:
             return None
-        trace = Trace.open(out)
-        return drawing_of(Timeline.of(trace), check(trace, (rule,)).findings[0]).svg()
+        return drawn(rule, Trace.open(out))
 
 
-def _record_with(fault: Fault, out: Path) -> None:
-    options = Options(faults=frozenset({fault.name}))
-    if fault.executor == "torch":
-        with patch("stepscope.engine.runs.torch_run.WallClock", ticking):
-            scenario(fault.scenario).record(fault.variant, out, options)
-    else:
-        scenario(fault.scenario).record(fault.variant, out, options)
+def run_of(rule: Rule) -> tuple[str, str, Options] | None:
+    """Return scenario, variant and options of the run that shows the rule, if one does."""
+    if fault := fault_of(rule):
+        return fault.scenario, fault.variant, Options(faults=frozenset({fault.name}))
+    if rule.code not in SHOWN_BY:
+        return None
+    name, variant, settings = SHOWN_BY[rule.code]
+    return name, variant, Options(settings=settings)
+
+
+def drawn(rule: Rule, trace: Trace) -> str:
+    """Return the picture of the rule's worst finding in a trace."""
+    return drawing_of(Timeline.of(trace), check(trace, (rule,)).findings[0]).svg()
 
 
 def ticking() -> WallClock:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.command_server import ready_commands
+from tests.looped import looped
 
 CONSOLE = Path(sysconfig.get_path("scripts")) / "stepscope"
 
@@ -29,7 +30,7 @@ def ran(line: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@looped(
     ("words", "code"),
     [
         ("--version", 0),

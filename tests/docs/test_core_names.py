@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from click.testing import CliRunner
 
 from stepscope.app.cli.main import cli
@@ -14,11 +13,12 @@ from stepscope.app.web.wire import notes
 from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import loaded_of
 from tests.conftest import ROOT
+from tests.looped import looped
 
 EXPLAINED = ("AIC: cube core", "AIV: vector core", "MIX: both at once")
 
 
-@pytest.mark.parametrize("options", [["--help"], ["--list"]], ids=str)
+@looped("options", [["--help"], ["--list"]], ids=str)
 def test_record_explains_the_cores_that_mix_admission_runs_on(options: list[str]) -> None:
     said = " ".join(CliRunner().invoke(cli, ["record", *options]).output.split())
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 import stepscope
 from stepscope.app.cli.main import COMMANDS
 from stepscope.engine.faults import FAULTS
 from stepscope.ingest.schema import TABLES
+from tests.looped import looped
 from tests.matrix import FIRES
 from tests.pages import FOLDER, PAGES
 
@@ -18,7 +17,7 @@ def committed(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", PAGES)
+@looped("name", PAGES)
 def test_a_page_that_is_made_from_code_is_not_stale(name: str) -> None:
     assert committed(name) == PAGES[name](), "make docs"
 

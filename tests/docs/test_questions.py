@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.docs.command_server import ready_commands
 from tests.docs.transcripts import console
+from tests.looped import looped
 
 PAGES = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",
@@ -23,7 +24,7 @@ def commands() -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("page", PAGES)
+@looped("page", PAGES)
 def test_a_page_shows_what_its_commands_print(page: str, commands: Path, tmp_path: Path) -> None:
     (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")
     shown = console((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))

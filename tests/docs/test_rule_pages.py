@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
-from tests.docs.rule_pages import PAGES, PICTURES, fault_of, index, page, picture, shown_by
+from stepscope.engine.scenarios import SCENARIOS
+from tests.docs.rule_pages import (
+    PAGES,
+    PICTURES,
+    drawn,
+    fault_of,
+    index,
+    page,
+    picture,
+    run_of,
+    shown_by,
+)
+from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
+from tests.tiers import sampled
 
 AGAIN = "make docs"
+LOG = "a log"
+QUICK = (LOG, "fcfs-preemption", "mix-admission")
 WITHOUT_A_PICTURE = frozenset({"TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
 """Rules about a recording itself, not about what happened in it."""
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_the_page_of_a_rule_is_its_docstring(rule: Rule) -> None:
     assert (PAGES / f"{rule.code}.md").read_text(encoding="utf-8") == page(rule), AGAIN
 
@@ -36,12 +54,29 @@ def test_every_rule_has_a_picture_but_those_about_the_recording() -> None:
     assert pictured == {rule.code for rule in RULES if shown_by(rule)}
 
 
-@pytest.mark.parametrize(
-    "rule", [rule for rule in RULES if shown_by(rule)], ids=lambda rule: rule.code
-)
-def test_a_picture_is_drawn_from_the_trace_of_its_fault(rule: Rule) -> None:
-    if (fault := fault_of(rule)) and fault.executor == "torch":
-        pytest.importorskip("torch")
-    drawn = (PAGES / PICTURES / f"{rule.code}.svg").read_text(encoding="utf-8")
+def scenario_of(rule: Rule) -> str:
+    """The scenario that shows a rule."""
+    run = run_of(rule)
+    return run[0] if run else LOG
 
-    assert picture(rule) == drawn, AGAIN
+
+@pytest.mark.parametrize("name", sampled([LOG, *(each.name for each in SCENARIOS)], QUICK))
+def test_a_picture_is_drawn_from_the_trace_of_its_fault(
+    name: str, recorded_once: RecordedOnce
+) -> None:
+    stale = {}
+    for rule in RULES:
+        if not shown_by(rule) or scenario_of(rule) != name or lacks_torch(rule):
+            continue
+        run = run_of(rule)
+        is_timed = (fault := fault_of(rule)) is not None and fault.executor == "torch"
+        svg = picture(rule) if not run or is_timed else drawn(rule, recorded_once.trace(*run))
+        if svg != (PAGES / PICTURES / f"{rule.code}.svg").read_text(encoding="utf-8"):
+            stale[rule.code] = svg
+
+    assert list(stale) == [], AGAIN
+
+
+def lacks_torch(rule: Rule) -> bool:
+    fault = fault_of(rule)
+    return fault is not None and fault.executor == "torch" and find_spec("torch") is None

@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.looped import looped
 
 LIMIT_BYTES = 350_000
 SAMPLES = sorted(
@@ -38,7 +39,7 @@ def remade(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", list(maker().SIMULATED))
+@looped("name", list(maker().SIMULATED))
 def test_a_simulated_sample_is_what_its_command_records(remade: Path, name: str) -> None:
     committed = Trace.open(ROOT / "sample_traces" / name)
     again = Trace.open(remade / name)
@@ -48,7 +49,7 @@ def test_a_simulated_sample_is_what_its_command_records(remade: Path, name: str)
         assert_frame_equal(again.table(table.name).collect(), committed.table(table.name).collect())
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.name))
+@looped("path", SAMPLES, ids=lambda path: str(path.name))
 def test_a_sample_is_under_350_kb(path: Path) -> None:
     files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
 

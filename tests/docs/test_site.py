@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.docs.site import BrokenSite, broken, build, lay_out, nav, unlisted
+from tests.looped import looped
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+")
 
@@ -35,7 +36,7 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
     assert "fonts.googleapis" not in "".join(pages.values())
 
 
-@pytest.mark.parametrize(
+@looped(
     "link",
     [
         "[x](docs/no-such-page.md)",

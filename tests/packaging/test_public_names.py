@@ -13,6 +13,7 @@ import pytest
 import stepscope
 from tests.conftest import ROOT
 from tests.house import imported, modules
+from tests.looped import looped
 
 SOURCE = ROOT / "src" / "stepscope" / "__init__.py"
 
@@ -25,7 +26,7 @@ def loaded_by(code: str) -> set[str]:
     return set(run.stdout.split())
 
 
-@pytest.mark.parametrize("name", stepscope.__all__)
+@looped("name", stepscope.__all__)
 def test_every_name_that_is_offered_is_there_and_says_what_it_is(name: str) -> None:
     assert getattr(stepscope, name).__doc__
 

@@ -10,6 +10,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME
 from tests.analyzers.check.least_faults import LEAST_FAULTS, LeastFault
+from tests.looped import looped
 from tests.traces import trace_of
 
 # The schema wants these, and readers of other formats cannot always give them.
@@ -38,7 +39,7 @@ STILL_JUDGED = {
 """What a rule still judges without the column, and so may be clean."""
 
 
-@pytest.mark.parametrize("fault", LEAST_FAULTS, ids=str)
+@looped("fault", LEAST_FAULTS, ids=str)
 def test_the_least_fault_is_found(fault: LeastFault) -> None:
     result = check(fault.trace(), (fault.rule,))
 
@@ -49,7 +50,7 @@ def test_every_rule_has_a_least_fault() -> None:
     assert {fault.rule.code for fault in LEAST_FAULTS} == {rule.code for rule in RULES}
 
 
-@pytest.mark.parametrize("fault", LEAST_FAULTS, ids=str)
+@looped("fault", LEAST_FAULTS, ids=str)
 def test_without_a_column_that_a_rule_reads_it_is_not_clean(fault: LeastFault) -> None:
     code = fault.rule.code
     clean = set()

@@ -18,6 +18,7 @@ from stepscope.analyzers.check.baseline import (
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 STARVED = Finding("STV001", "request-starved", Severity.ERROR, "m", "f", request="req-1", ts_ns=5)
 MORE = replace(STARVED, request=None, count=10, message="10 more, not listed one by one")
@@ -96,7 +97,7 @@ def test_a_baseline_is_read_back_and_can_be_reviewed_line_by_line(tmp_path: Path
     assert '"subject": "request req-1"' in file.read_text()
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "message"),
     [
         ("", "not a baseline"),

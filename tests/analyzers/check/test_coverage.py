@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import pytest
-
 from stepscope.analyzers.check.coverage import BLIND, OF_THE_RECORDING, UNREAD, Coverage, coverage
 from stepscope.analyzers.check.registry import RULES, by_code, select
 from stepscope.analyzers.check.run import check
@@ -14,6 +12,7 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule, lacking
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life, part
+from tests.looped import looped
 from tests.traces import trace_of
 
 PLAIN = [{"span": 1, "track": "main", "name": "work", "dur_ns": 5}]
@@ -74,7 +73,7 @@ def test_a_rule_that_has_its_tables_says_where_alone_it_applies() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     "rule", [rule for rule in RULES if isinstance(rule, Particular)], ids=lambda rule: rule.code
 )
 def test_every_rule_can_say_why_it_does_not_apply(rule: Rule) -> None:

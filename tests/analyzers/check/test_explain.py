@@ -10,9 +10,10 @@ from stepscope.analyzers.check.explain import SECTIONS, explain
 from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_page_has_every_section_with_something_in_it(rule: Rule) -> None:
     page = explain(rule.code)
 
@@ -21,7 +22,7 @@ def test_a_page_has_every_section_with_something_in_it(rule: Rule) -> None:
     assert all(len(part.partition("\n")[2].strip()) > 40 for part in parts[1:])
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_page_is_headed_by_code_name_severity_and_what_it_needs(rule: Rule) -> None:
     head, _, details = explain(rule.code).partition("\n\n")
 
@@ -29,14 +30,14 @@ def test_a_page_is_headed_by_code_name_severity_and_what_it_needs(rule: Rule) ->
     assert details.startswith(f"{rule.severity} · needs {', '.join(rule.needs) or 'any trace'}\n")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_module_begins_with_the_name_of_its_rule(rule: Rule) -> None:
     docstring = sys.modules[type(rule).__module__].__doc__ or ""
 
     assert docstring.startswith(f"{rule.name}: ")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_page_says_what_the_rules_of_its_family_look_at(rule: Rule) -> None:
     family = sys.modules[type(rule).__module__.rpartition(".")[0]].__doc__ or ""
 
@@ -47,7 +48,7 @@ def test_a_page_says_what_the_rules_of_its_family_look_at(rule: Rule) -> None:
 CORE_RULES = [rule.code for rule in RULES if rule.code.startswith("COR")]
 
 
-@pytest.mark.parametrize("code", CORE_RULES)
+@looped("code", CORE_RULES)
 def test_a_page_about_core_groups_says_what_the_names_of_cores_are_before_it_uses_them(
     code: str,
 ) -> None:

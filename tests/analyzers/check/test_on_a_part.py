@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 import polars as pl
 import pytest
@@ -16,6 +17,8 @@ from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
+from tests.tiers import slow
 
 LIVE = {"0": {"rows": {}, "live": True, "discarded_bytes": 0, "notes": []}}
 ENDLESS = 1 << 62
@@ -42,12 +45,24 @@ def parts_of(trace: Trace) -> Iterator[Trace]:
     yield part_of(trace, first, last)
 
 
-@pytest.mark.parametrize("name", [each.name for each in SCENARIOS])
+@looped(("name", "variant"), product(("fcfs-preemption", "mix-admission"), ("before", "after")))
 def test_what_is_found_in_a_part_of_a_run_is_in_the_whole(
+    name: str, variant: str, recorded_once: RecordedOnce
+) -> None:
+    check_parts(recorded_once, name, (variant,))
+
+
+@slow
+@pytest.mark.parametrize("name", [each.name for each in SCENARIOS])
+def test_what_is_found_in_a_part_of_any_variant_is_in_the_whole(
     name: str, recorded_once: RecordedOnce
 ) -> None:
+    check_parts(recorded_once, name, scenario(name).variants)
+
+
+def check_parts(recorded_once: RecordedOnce, name: str, variants: Iterable[str]) -> None:
     rules = rules_of_a_part(RULES)
-    for variant in scenario(name).variants:
+    for variant in variants:
         trace = recorded_once.trace(name, variant).in_memory()
         whole = {each.code for each in check(trace, rules).findings}
 

@@ -18,6 +18,7 @@ from stepscope.analyzers.check.registry import RULES, by_code, select
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
+from tests.looped import looped
 
 FOLDER = Path(str(rules.__file__)).parent
 FILES = {file.stem: file.parent.name for file in FOLDER.glob("*/[a-z][a-z][a-z][0-9]*.py")}
@@ -35,7 +36,7 @@ def test_no_code_and_no_name_is_used_twice() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_is_a_frozen_dataclass_of_thresholds(rule: Any) -> None:
     assert dataclasses.is_dataclass(rule)
     for field in dataclasses.fields(rule):
@@ -43,7 +44,7 @@ def test_a_rule_is_a_frozen_dataclass_of_thresholds(rule: Any) -> None:
             setattr(rule, field.name, None)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_needs_tables_and_columns_of_the_schema(rule: Rule) -> None:
     assert re.fullmatch(r"[A-Z]{3}\d{3}", rule.code)
     for need in rule.needs:
@@ -87,7 +88,7 @@ def test_selecting_nothing_selects_everything() -> None:
     assert select() == RULES
 
 
-@pytest.mark.parametrize("entry", ["", "XYZ", "COR9"])
+@looped("entry", ["", "XYZ", "COR9"])
 def test_an_entry_that_fits_no_rule_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="there is no rule"):
         select([], [entry])

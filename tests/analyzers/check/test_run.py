@@ -17,6 +17,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life, part
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -163,7 +164,7 @@ def test_every_rule_of_the_registry_runs_by_default() -> None:
     assert {*result.counts, *result.not_applicable} == {rule.code for rule in RULES}
 
 
-@pytest.mark.parametrize("sample", ["fcfs-preemption-before", "mix-admission-before"])
+@looped("sample", ["fcfs-preemption-before", "mix-admission-before"])
 def test_a_large_trace_is_judged_as_a_small_one_whose_rows_are_read_first(
     sample: str, sample_traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

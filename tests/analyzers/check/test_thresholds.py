@@ -12,9 +12,10 @@ from stepscope.analyzers.check.registry import RULES, by_code
 from stepscope.analyzers.check.thresholds import checked, thresholds, tune
 from stepscope.analyzers.findings.rule import Rule
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_every_threshold_of_every_rule_can_be_stated(rule: Rule) -> None:
     wanted = {name: value + 1 for name, value in thresholds(rule).items()}
 
@@ -35,7 +36,7 @@ def test_a_rule_may_be_named_in_words_and_a_whole_number_is_a_number() -> None:
     assert checked({"mix-parts-skewed": {"max_share": 1}}) == {"COR003": {"max_share": 1.0}}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("stated", "message"),
     [
         ({"COR01": {}}, r"there is no rule 'COR01'; did you mean .*COR01"),

@@ -25,6 +25,7 @@ from tests.engine.asked import asked
 from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import serve
+from tests.looped import looped
 from tests.traces import trace_of
 
 Snapshot = dict[str, Any]
@@ -91,7 +92,7 @@ def _by_step(rows: list[Row], columns: tuple[str, ...]) -> dict[int, list[Any]]:
     return defaultdict(list, {step: sorted(told) for step, told in steps.items()})
 
 
-@pytest.mark.parametrize("each", SCENARIOS, ids=lambda each: each.name)
+@looped("each", SCENARIOS, ids=lambda each: each.name)
 def test_before_and_after_part_where_everything_that_happened_first_differs(
     recorded: Record, each: Scenario
 ) -> None:
@@ -190,7 +191,7 @@ def test_another_seed_is_told_as_an_input(recorded: Record) -> None:
     assert any(what.startswith("request req-") for what in given)
 
 
-@pytest.mark.parametrize(("swapped", "shorter"), [(False, "A"), (True, "B")])
+@looped(("swapped", "shorter"), [(False, "A"), (True, "B")])
 def test_a_run_that_ends_before_is_a_prefix(recorded: Record, swapped: bool, shorter: str) -> None:
     whole, _ = recorded("fcfs-preemption", "before")
     pair = (_until(whole, 50), whole)
@@ -211,7 +212,7 @@ def test_the_torn_last_step_of_an_unclosed_recording_is_no_divergence(recorded: 
     assert diff(unclosed, whole).verdict == "prefix"
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@looped("swapped", [False, True])
 def test_which_of_two_ends_first_is_the_same_whichever_is_named_first(swapped: bool) -> None:
     """Each ends before the other on one of two ranks, and rank 0 is where they differ first."""
     pair = [_of_lengths(3, 5), _of_lengths(5, 3)]

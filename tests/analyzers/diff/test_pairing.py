@@ -16,6 +16,7 @@ from stepscope.analyzers.diff.compare import diff
 from stepscope.analyzers.diff.pairing import LENGTHS, ORDER, PROMPT, STEM, pair
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
+from tests.looped import looped
 from tests.traces import trace_of
 
 Rename = Callable[[str], str]
@@ -46,7 +47,7 @@ def test_one_that_only_one_run_has_is_not_paired_with_another() -> None:
     assert paired(ours, theirs) == ({}, {})
 
 
-@pytest.mark.parametrize(
+@looped(
     ("ours", "theirs"),
     [
         ("0-9ab12cd3", "0-8494b39b"),
@@ -163,7 +164,7 @@ def made_up(seed: int) -> Rename:
     return lambda _: f"chatcmpl-{UUID(int=rng.getrandbits(128))}"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@looped("seed", range(3))
 def test_a_real_run_under_other_suffixes_is_the_same_run(real: Trace, seed: int) -> None:
     found = diff(real, again(real, suffixed(seed)))
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import polars as pl
-import pytest
 
 from stepscope.analyzers.diff.compare import Difference, diff
 from stepscope.analyzers.diff.pairing import CLIENT, LENGTHS, STEM, pair
@@ -16,6 +15,7 @@ from stepscope.app.present.diff_text import verdict_lines
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
+from tests.looped import looped
 from tests.recorded import RUNS, RecordedRun
 from tests.traces import trace_of
 
@@ -71,7 +71,7 @@ def again(trace: Trace, seed: int) -> Trace:
     return trace.replacing(frames, trace.manifest)
 
 
-@pytest.mark.parametrize("name", RUNS)
+@looped("name", RUNS)
 def test_a_recorded_run_decides_as_it_does_when_ids_blocks_and_clock_are_others(
     recorded: Callable[[str], RecordedRun], name: str
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.fingerprint import fingerprint, subject
+from tests.looped import looped
 
 FOUND = Finding(
     "COR001", "mix", Severity.ERROR, "3.0 µs late", "wait", rank=0, step=3, ts_ns=7, end_ns=9,
@@ -32,9 +32,7 @@ def test_it_outlives_shifts_of_time_step_rank_and_whatever_is_measured(
     assert fingerprint(other) == fingerprint(FOUND)
 
 
-@pytest.mark.parametrize(
-    "change", [{"code": "COR003"}, {"task": 8}, {"group": 3}, {"request": "7"}, {"task": None}]
-)
+@looped("change", [{"code": "COR003"}, {"task": 8}, {"group": 3}, {"request": "7"}, {"task": None}])
 def test_another_rule_or_subject_is_another_finding(change: dict[str, Any]) -> None:
     assert fingerprint(replace(FOUND, **change)) != fingerprint(FOUND)
 
@@ -47,7 +45,7 @@ def test_a_core_counts_where_nothing_else_is_named() -> None:
     assert subject(replace(alone, core=None)) == ()
 
 
-@pytest.mark.parametrize(
+@looped(
     ("request_id", "kept"),
     [
         ("cmpl-7f3e9c1a-5d42-4b7e-9a11-0c2d3e4f5a6b-0", "cmpl-*-0"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.wording import duration, times
+from tests.looped import looped
 
 
-@pytest.mark.parametrize(
+@looped(
     ("ns", "text"),
     [
         (0, "0 ns"),

@@ -18,6 +18,7 @@ from stepscope.analyzers.fleet.dask_pool import DaskPool, check_address
 from stepscope.ingest.errors import ConfigError, MissingExtra, StepscopeError
 from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.looped import looped
 
 distributed = pytest.importorskip("distributed")
 RULES = select(["COL", "TRC"])
@@ -81,14 +82,12 @@ def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         DaskPool("tcp://127.0.0.1:1", timeout_s=180)
 
 
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tls://10.0.0.7:8786"]
-)
+@looped("address", ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tls://10.0.0.7:8786"])
 def test_addresses_that_are_safe_to_speak_to(address: str) -> None:
     check_address(address, insecure=False)
 
 
-@pytest.mark.parametrize("address", ["tcp://10.0.0.7:8786", "tcp://cluster.example:8786"])
+@looped("address", ["tcp://10.0.0.7:8786", "tcp://cluster.example:8786"])
 def test_another_machine_is_spoken_to_by_tls_unless_that_is_asked_for(address: str) -> None:
     with pytest.raises(ConfigError, match="use tls://, or add --insecure"):
         check_address(address, insecure=False)
@@ -96,7 +95,7 @@ def test_another_machine_is_spoken_to_by_tls_unless_that_is_asked_for(address: s
     check_address(address, insecure=True)
 
 
-@pytest.mark.parametrize("address", ["10.0.0.7:8786", "inproc://a", "tcp://a", "http://a:1"])
+@looped("address", ["10.0.0.7:8786", "inproc://a", "tcp://a", "http://a:1"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="no address of a scheduler"):
         check_address(address, insecure=True)

@@ -15,6 +15,7 @@ from stepscope.ingest.errors import ConfigError
 from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.analyzers.fleet.test_importing import quickly
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.looped import looped
 
 
 @pytest.fixture
@@ -165,7 +166,7 @@ def test_an_archive_among_what_is_imported_is_left_out(runs: Path) -> None:
         found_traces([str(archive)])
 
 
-@pytest.mark.parametrize("pattern", ["none/*.json", "empty"])
+@looped("pattern", ["none/*.json", "empty"])
 def test_what_names_nothing_is_said(
     pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from stepscope.analyzers.gate.conditions import conditions_of
 from stepscope.analyzers.gate.judge import Judged, Run, judge
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 
 def run(name: str = "run", loud: dict[str, int] | None = None, **totals: Any) -> Run:
@@ -22,7 +23,7 @@ def judged(text: str, a: list[Run], b: list[Run], diverged: str | None = None) -
     return judge(condition, a, b, diverged)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "was", "now", "failed"),
     [
         ("makespan+2%", 100, 102, False),
@@ -108,9 +109,7 @@ def test_what_the_first_side_could_not_judge_is_not_taken_for_known() -> None:
     assert "which A does not tell of" in told.said
 
 
-@pytest.mark.parametrize(
-    ("diverged", "failed"), [("they diverge in step 3", True), ("", False), (None, None)]
-)
+@looped(("diverged", "failed"), [("they diverge in step 3", True), ("", False), (None, None)])
 def test_a_divergence_fails_and_is_named(diverged: str | None, failed: bool | None) -> None:
     told = judged("divergence", [run()], [run()], diverged)
 
@@ -118,7 +117,7 @@ def test_a_divergence_fails_and_is_named(diverged: str | None, failed: bool | No
     assert (diverged or "") in told.said
 
 
-@pytest.mark.parametrize(
+@looped(
     "text", ["makespan", "makespan+2", "speed+2%", "makespan*2%", "+2%", "\x1b[31m", "makespan+-1%"]
 )
 def test_what_is_no_condition_is_refused_with_those_that_there_are(text: str) -> None:

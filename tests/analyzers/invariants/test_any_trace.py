@@ -38,6 +38,7 @@ from stepscope.ingest.storage.store import parquet_name, write_parquet
 from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows, absurd_rows, faulty_rows, trace_from
 from tests.analyzers.rows import decision, event, mix, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 # Rules with their thresholds turned down, so that absurd traces are full of findings.
@@ -107,7 +108,7 @@ def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     assert _without_rank_in_text(_plain(rows)) == _without_rank_in_text(back)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+@looped("rule", RULES, ids=lambda rule: rule.code)
 def test_a_rule_finds_nothing_in_empty_tables(rule: Rule) -> None:
     nothing: dict[str, Any] = {table.name: [] for table in TABLES}
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from tests.analyzers.rank_rows import access, collective, said, slot
 from tests.analyzers.rows import decision, event, mix, part, task
 from tests.analyzers.serving_rows import decode, owned, segment, step, token
+from tests.looped import looped
 from tests.traces import trace_of
 
 SLOTS = {"layout": {"num_slots": 2, "slot_tokens": 2, "token_bytes": 4}}
@@ -19,7 +18,7 @@ def judged(code: str, **tables: Any) -> bool:
     return code in check(trace_of(**tables)).counts
 
 
-@pytest.mark.parametrize(("last_ns", "is_judged"), [(90, True), (50, False)])
+@looped(("last_ns", "is_judged"), [(90, True), (50, False)])
 def test_blocks_of_who_ends_in_the_last_moment_are_not_watched(
     last_ns: int, is_judged: bool
 ) -> None:
@@ -29,36 +28,34 @@ def test_blocks_of_who_ends_in_the_last_moment_are_not_watched(
     assert judged("KVB002", lifecycle=lives, allocations=blocks) is is_judged
 
 
-@pytest.mark.parametrize(
+@looped(
     ("spans", "is_judged"),
     [(mix(1, {0: 5, 1: 5}, 90, 5), True), ([part(1, 0, 5, 90)], False)],
     ids=["MIX", "AIV"],
 )
-@pytest.mark.parametrize("code", ["COR001", "COR003", "COR004"])
+@looped("code", ["COR001", "COR003", "COR004"])
 def test_mixes_are_judged_where_there_are_any(
     code: str, spans: list[dict[str, Any]], is_judged: bool
 ) -> None:
     assert judged(code, core_spans=spans) is is_judged
 
 
-@pytest.mark.parametrize("together", [True, False])
+@looped("together", [True, False])
 def test_starts_together_are_judged_where_a_task_is_to_start_so(together: bool) -> None:
     tasks = [task(1, "sync", 2, is_sync_start=together)]
 
     assert judged("COR008", core_spans=[part(1, 0, 5, 90)], tasks=tasks) is together
 
 
-@pytest.mark.parametrize("num", [1, 2])
+@looped("num", [1, 2])
 def test_stalls_are_judged_where_a_request_got_two_tokens(num: int) -> None:
     outputs = [token(number, "a", number) for number in range(num)]
 
     assert judged("STV004", outputs=outputs, steps=[step(0), step(1)]) is (num == 2)
 
 
-@pytest.mark.parametrize("num", [1, 2])
-@pytest.mark.parametrize(
-    ("code", "split"), [("BUF002", True), ("BUF004", False), ("BUF005", False)]
-)
+@looped("num", [1, 2])
+@looped(("code", "split"), [("BUF002", True), ("BUF004", False), ("BUF005", False)])
 def test_rows_that_overwrite_each_other_are_judged_where_there_are_two(
     code: str, split: bool, num: int
 ) -> None:
@@ -70,7 +67,7 @@ def test_rows_that_overwrite_each_other_are_judged_where_there_are_two(
     assert judged(code, accesses=uses, segments=segments) is (num == 2)
 
 
-@pytest.mark.parametrize("second", ["b", None])
+@looped("second", ["b", None])
 def test_what_an_earlier_owner_left_is_judged_where_there_was_one(second: str | None) -> None:
     owners = [slot(0, 0, "a"), slot(0, 0, "a", "release", ts_ns=50)]
     after = [slot(0, 0, second, ts_ns=60)] if second else []
@@ -81,7 +78,7 @@ def test_what_an_earlier_owner_left_is_judged_where_there_was_one(second: str | 
     assert found is (second is not None)
 
 
-@pytest.mark.parametrize("num_slots", [1, 2])
+@looped("num_slots", [1, 2])
 def test_copies_of_other_slots_are_judged_where_there_are_others(num_slots: int) -> None:
     sizes = {"layout": {**SLOTS["layout"], "num_slots": num_slots}}
 
@@ -91,7 +88,7 @@ def test_copies_of_other_slots_are_judged_where_there_are_others(num_slots: int)
     assert found is (num_slots == 2)
 
 
-@pytest.mark.parametrize("step_of_write", [0, 1])
+@looped("step_of_write", [0, 1])
 def test_a_slot_taken_back_is_judged_where_one_was_written_after_the_step_of_its_claim(
     step_of_write: int,
 ) -> None:
@@ -102,7 +99,7 @@ def test_a_slot_taken_back_is_judged_where_one_was_written_after_the_step_of_its
     assert found is (step_of_write == 1)
 
 
-@pytest.mark.parametrize(("kind", "is_judged"), [("decode", True), ("idle", False)])
+@looped(("kind", "is_judged"), [("decode", True), ("idle", False)])
 def test_paths_are_missed_where_any_batch_ran(kind: str, is_judged: bool) -> None:
     declared = {"declared_paths": {"decode": ["fused"]}}
 
@@ -111,7 +108,7 @@ def test_paths_are_missed_where_any_batch_ran(kind: str, is_judged: bool) -> Non
     assert found is is_judged
 
 
-@pytest.mark.parametrize("num_chunks", [1, 2])
+@looped("num_chunks", [1, 2])
 def test_chunks_are_judged_where_a_prompt_came_in_several(num_chunks: int) -> None:
     chunks = [
         {
@@ -132,7 +129,7 @@ def test_chunks_are_judged_where_a_prompt_came_in_several(num_chunks: int) -> No
 LACKS_BLOCKS = {"resource": "kv-block", "needed": 3, "available": 1, "holder": "a"}
 
 
-@pytest.mark.parametrize("kind", ["bucket", "request"])
+@looped("kind", ["bucket", "request"])
 def test_buckets_are_judged_where_any_competed(kind: str) -> None:
     rows = [decision(kind, "len=8", "passed-over", 5, holder="a")]
 
@@ -141,7 +138,7 @@ def test_buckets_are_judged_where_any_competed(kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     ("happened", "told", "is_judged"),
     [
         ("admit", [], True),
@@ -160,7 +157,7 @@ def test_preemptions_are_judged_where_it_is_told_what_was_needed(
     assert judged("KVB003", lifecycle=lives, decisions=[deferred, *told]) is is_judged
 
 
-@pytest.mark.parametrize(("end", "is_judged"), [("finish", True), ("reject", False)])
+@looped(("end", "is_judged"), [("finish", True), ("reject", False)])
 def test_rejections_are_judged_where_it_is_told_what_was_lacking(end: str, is_judged: bool) -> None:
     deferred = decision("request", "b", "deferred", 1, **LACKS_BLOCKS)
     lives = [event("a", "arrive", 0), event("a", end, 5)]
@@ -169,7 +166,7 @@ def test_rejections_are_judged_where_it_is_told_what_was_lacking(end: str, is_ju
     assert judged("STV008", lifecycle=lives, decisions=[deferred], steps=steps) is is_judged
 
 
-@pytest.mark.parametrize(
+@looped(
     ("rows", "is_judged"),
     [
         ([collective(rank, 1) for rank in (0, 1)], True),
@@ -185,7 +182,7 @@ def test_stragglers_are_judged_where_ranks_were_in_one_collective(
     assert judged("COL008", collectives=rows) is is_judged
 
 
-@pytest.mark.parametrize("ts_ns", [5, None])
+@looped("ts_ns", [5, None])
 def test_versions_are_judged_where_it_is_told_when_they_were_spoken(ts_ns: int | None) -> None:
     told = [
         {"rank": rank, "ts_ns": ts_ns, "name": "protocol version", "value": 1.0 + rank}

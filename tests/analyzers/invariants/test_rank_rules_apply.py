@@ -11,10 +11,11 @@ from stepscope.analyzers.check.run import check
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, collective, said, slot
+from tests.looped import looped
 from tests.traces import trace_of
 
 
-@pytest.mark.parametrize(
+@looped(
     ("tables", "codes"),
     [
         ({"collectives": [collective(0, 0)]}, {"COL001", "COL002", "COL005", "COL008"}),

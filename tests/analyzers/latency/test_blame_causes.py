@@ -12,6 +12,7 @@ from stepscope.ingest.schema import NOT_READY, WHAT_BLOCKS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.test_blame import of_request
 from tests.analyzers.rows import decision, event, part
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -56,7 +57,7 @@ def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed()
     assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
 
 
-@pytest.mark.parametrize("word", [w for w in WHAT_BLOCKS if w not in {"core-group", "core"}])
+@looped("word", [w for w in WHAT_BLOCKS if w not in {"core-group", "core"}])
 def test_whatever_blocks_a_request_is_a_cause_of_its_latency(word: str) -> None:
     trace = trace_of(
         steps=STEPS,
@@ -67,12 +68,12 @@ def test_whatever_blocks_a_request_is_a_cause_of_its_latency(word: str) -> None:
     assert of_request(blame(trace), "r") == {OF_RESOURCE[word]: 40}
 
 
-@pytest.mark.parametrize("word", NOT_READY)
+@looped("word", NOT_READY)
 def test_what_a_request_was_not_ready_for_is_told_by_its_name(word: str) -> None:
     assert BY_NAME[OF_RESOURCE[word]].group == PARKED
 
 
-@pytest.mark.parametrize(
+@looped(
     "more",
     [
         pytest.param({"resource": "a rack", "reason": "no rack is free"}, id="its own resource"),

@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from stepscope.analyzers.latency.blame import COLUMNS, Blame, blame
 from stepscope.analyzers.latency.kernel_kinds import KINDS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event
+from tests.looped import looped
 from tests.traces import trace_of
 
 Row = dict[str, Any]
@@ -90,7 +90,7 @@ def test_what_was_launched_and_has_not_begun_waits_for_the_gpu() -> None:
     assert spent(trace) == {"launch": 10, "gpu-wait": 50, "gemm": 40}
 
 
-@pytest.mark.parametrize(
+@looped(
     "name", ["cudaDeviceSynchronize", "hipEventSynchronize", "hipMemcpyWithStream", "cudaMemcpy"]
 )
 def test_a_call_that_blocks_waits_for_the_gpu(name: str) -> None:
@@ -177,7 +177,7 @@ def test_a_mixed_step_that_says_no_tokens_of_decodes_is_not_all_prefill() -> Non
     assert not any("cut in two" in note for note in blame(trace).notes)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("others", "why"),
     [([], "of 1 mixed step it is not told how many tokens were prompts' and how many decodes'"),
      ([step(100, 50, gpu=False, kind=None)], "the steps do not say what they were, and of 1 ")],
@@ -281,7 +281,7 @@ def _is_open(row: Row, at: int) -> bool:
     return bool(row["ts_ns"] <= at < row["ts_ns"] + row["dur_ns"])
 
 
-@pytest.mark.parametrize(
+@looped(
     ("category", "kind"),
     [("kernel_dispatch", "kernel"), ("Kernel", "kernel"), ("memory_copy", "copy"),
      ("Memset", "copy")],

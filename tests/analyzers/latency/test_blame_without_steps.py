@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from stepscope.analyzers.latency.blame import COLUMNS, blame
 from tests.analyzers.latency.test_blame_gpu import call, ran, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -26,8 +26,8 @@ def test_a_rank_without_steps_is_blamed_beside_one_that_has_them() -> None:
     assert any(note.startswith("no step of 1 rank is known") for note in blamed.notes)
 
 
-@pytest.mark.parametrize("begun", [-(2**62), -1, 0, 2**60, 2**61 - 7])
-@pytest.mark.parametrize("length", [0, 9, 2**60, 2**62])
+@looped("begun", [-(2**62), -1, 0, 2**60, 2**61 - 7])
+@looped("length", [0, 9, 2**60, 2**62])
 def test_a_kernel_at_the_end_of_time_adds_up(begun: int, length: int) -> None:
     told = blame(trace_of(spans=[ran("gemm", begun, begun + length)])).requests
 
@@ -35,7 +35,7 @@ def test_a_kernel_at_the_end_of_time_adds_up(begun: int, length: int) -> None:
     assert told["gemm_ns"].item() == told["latency_ns"].item()
 
 
-@pytest.mark.parametrize("begun", [2**61, 2**62])
+@looped("begun", [2**61, 2**62])
 def test_a_run_beyond_the_end_of_time_is_not_told_to_have_taken_none(begun: int) -> None:
     blamed = blame(trace_of(spans=[ran("gemm", begun, begun + 9)]))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
+from tests.looped import looped
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "kind"),
     [
         ("ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "communication"),

@@ -14,6 +14,7 @@ from stepscope.analyzers.many_runs.change_points import (
     change_points,
     least_values,
 )
+from tests.looped import looped
 
 METRICS = 10
 CHANCE = 0.05 / METRICS
@@ -25,7 +26,7 @@ SPREADS = {
 }
 
 
-@pytest.mark.parametrize("spread", SPREADS)
+@looped("spread", SPREADS)
 def test_at_most_1_in_20_tables_of_mere_noise_has_any_change(spread: str) -> None:
     random = np.random.default_rng(7)
     tables = SPREADS[spread](random, (200, METRICS, 30))
@@ -94,7 +95,7 @@ def test_500_runs_are_told_apart_as_well() -> None:
     assert 390 <= change.place <= 410
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [3.0] * 5, [3.0] * 400, [1, 2, 3, 4, 5]])
+@looped("values", [[], [1.0], [3.0] * 5, [3.0] * 400, [1, 2, 3, 4, 5]])
 def test_what_is_too_short_or_always_the_same_has_none(values: list[float]) -> None:
     assert change_points(values, 0.05) == ()
 
@@ -109,7 +110,7 @@ def test_of_few_values_the_chance_is_that_of_every_order() -> None:
     assert _chance_of(ranks, places, strength, 1.0) == pytest.approx(np.mean(in_half)) == 0.1
 
 
-@pytest.mark.parametrize("chance", [0.05, 0.005])
+@looped("chance", [0.05, 0.005])
 def test_below_the_fewest_values_nothing_is_found_and_with_them_the_clearest_change(
     chance: float,
 ) -> None:

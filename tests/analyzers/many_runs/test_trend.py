@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 
 from stepscope.analyzers.many_runs.trend import FALSE_ALARMS, METRICS, Row, Trend, trend
+from tests.looped import looped
 
 
 def runs(*values: float | None, metric: str = "makespan_ns", **others: Any) -> list[Row]:
@@ -90,7 +90,7 @@ def test_a_change_is_at_the_run_that_is_the_first_of_the_new_level() -> None:
     assert [(first, last) for first, last, _ in metric.levels()] == [(0, 12), (12, 24)]
 
 
-@pytest.mark.parametrize("unknown", [None, float("nan"), float("inf")])
+@looped("unknown", [None, float("nan"), float("inf")])
 def test_what_is_not_known_is_never_zero(unknown: float | None) -> None:
     found = trend(runs(*[100.0] * 12, *[unknown] * 12), ["makespan_ns"])
 

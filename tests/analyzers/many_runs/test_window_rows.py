@@ -17,6 +17,7 @@ from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.looped import looped
 from tests.traces import trace_of
 
 SLO = "ttft=1s,tpot=50ms"
@@ -32,7 +33,7 @@ def both(trace: Trace, size: int) -> tuple[Row, list[Row]]:
     return row, window_rows(trace, row, size, slo)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@looped("name", SAMPLES)
 def test_what_is_counted_in_windows_adds_up_to_the_trace(name: str) -> None:
     trace = Trace.open(ROOT / "sample_traces" / name)
 
@@ -51,7 +52,7 @@ def test_what_is_counted_in_windows_adds_up_to_the_trace(name: str) -> None:
             assert max(known) == row[column], column
 
 
-@pytest.mark.parametrize("name", SAMPLES[:4])
+@looped("name", SAMPLES[:4])
 def test_one_window_of_all_steps_says_what_the_trace_does(name: str) -> None:
     trace = Trace.open(ROOT / "sample_traces" / name)
 

@@ -11,6 +11,7 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.engine.faults import fault
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
 
 RULES = select(["COR004", "COR007", "COR008", "COR009", "COR01", "TRC002", "TRC004", "TRC005"])
 POLICIES = ("uniform", "per-core-slot", "all-idle-or-pending", "barrier", "reserve-group")
@@ -36,7 +37,7 @@ def fired(result: CheckResult) -> set[str]:
     return {code for code, count in result.counts.items() if count}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "codes"),
     [
         ("left-over-mix-ignored", {"COR004"}),
@@ -63,7 +64,7 @@ def test_the_shift_that_wraps_puts_blocks_on_wrong_cores_and_stalls(checked: Che
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "state"),
     [
         ("lost-ring-advance", "not submitted"),
@@ -82,19 +83,17 @@ def test_one_scheduler_thread_for_24_groups_is_dispatch_bound(checked: Checked) 
     assert fired(checked("after", groups="24", threads="1", steps="1")) == {"COR009"}
 
 
-@pytest.mark.parametrize("variant", ["before", "after", *POLICIES])
+@looped("variant", ["before", "after", *POLICIES])
 def test_no_admission_policy_does_any_of_this(checked: Checked, variant: str) -> None:
     assert fired(checked(variant)) == set()
 
 
-@pytest.mark.parametrize(
-    "workload", ["paged-attention", "qwen3-layer", "mix-starvation", "mix-flood"]
-)
+@looped("workload", ["paged-attention", "qwen3-layer", "mix-starvation", "mix-flood"])
 def test_the_guard_is_clean_on_every_workload(checked: Checked, workload: str) -> None:
     assert fired(checked("after", workload=workload)) == set()
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "variant"),
     [("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "after")],
 )

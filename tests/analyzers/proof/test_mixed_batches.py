@@ -17,6 +17,7 @@ from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record
 from tests.engine.rows import Rows
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -45,7 +46,7 @@ def loud(result: CheckResult) -> set[str]:
     return {each.code for each in result.findings if each.severity is not Severity.INFO}
 
 
-@pytest.mark.parametrize(
+@looped(
     "sizes",
     [
         pytest.param({}, id="mixed with a reserve"),
@@ -67,7 +68,7 @@ def test_without_a_reserve_mixed_batches_do_not_form_and_decodes_stall() -> None
     assert "prefill steps took" in stall.message
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "sizes", "fired"),
     [
         ("prefill-eats-the-budget", {}, {"BAT001", "STV004", "STV011"}),
@@ -96,7 +97,7 @@ def test_a_fault_fires_its_rules_and_no_others(
     assert {code for code in loud(result) if code[:3] in {"BAT", "STV", "KVB"}} == fired
 
 
-@pytest.mark.parametrize(
+@looped(
     ("variant", "fired"),
     [
         ("before", {"BAT001", "STV004", "STV011"}), ("after", set()), ("deferred", set()),

@@ -12,6 +12,8 @@ from stepscope.engine.faults.fcfs import BURSTS
 from stepscope.engine.runs.scenario import RunResult
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
+from tests.tiers import slow
 
 Checked = tuple[RunResult, CheckResult]
 CheckVariant = Callable[..., Checked]
@@ -48,7 +50,7 @@ POLICIES = [
 ]
 
 
-@pytest.mark.parametrize(("variant", "conflicts"), POLICIES)
+@looped(("variant", "conflicts"), POLICIES)
 def test_cor001_finds_every_conflict_that_the_device_saw(
     checked: CheckVariant, variant: str, conflicts: bool
 ) -> None:
@@ -58,8 +60,9 @@ def test_cor001_finds_every_conflict_that_the_device_saw(
     assert (result.counts["COR001"] > 0) == conflicts
 
 
-@pytest.mark.parametrize("workload", ["paged-attention", "qwen3-layer", "mix-flood"])
-@pytest.mark.parametrize("variant", ["before", "per-core-slot", "uniform"])
+@slow
+@looped("workload", ["paged-attention", "qwen3-layer", "mix-flood"])
+@looped("variant", ["before", "per-core-slot", "uniform"])
 def test_cor001_agrees_with_the_device_on_other_workloads(
     checked: CheckVariant, variant: str, workload: str
 ) -> None:
@@ -82,14 +85,14 @@ def test_cor001_names_the_holder_and_why_the_block_was_admitted(
     assert sum("admitted because" in each.evidence for each in conflicts) > 40
 
 
-@pytest.mark.parametrize("variant", ["before", "all-idle-or-pending", "per-core-slot", "uniform"])
+@looped("variant", ["before", "all-idle-or-pending", "per-core-slot", "uniform"])
 def test_cor003_finds_skew_wherever_parts_are_queued(checked: CheckVariant, variant: str) -> None:
     _, result = checked("mix-admission", variant)
 
     assert result.counts["COR003"] > 0
 
 
-@pytest.mark.parametrize("variant", ["after", "barrier", "reserve-group"])
+@looped("variant", ["after", "barrier", "reserve-group"])
 def test_cor003_is_silent_where_groups_are_free(checked: CheckVariant, variant: str) -> None:
     _, result = checked("mix-admission", variant)
 
@@ -122,9 +125,7 @@ def test_cor006_finds_what_reserving_groups_costs(checked: CheckVariant) -> None
     assert worst.message.startswith("AIV cores stood idle")
 
 
-@pytest.mark.parametrize(
-    "workload", ["moe-interleaved", "paged-attention", "qwen3-layer", "mix-starvation"]
-)
+@looped("workload", ["moe-interleaved", "paged-attention", "qwen3-layer", "mix-starvation"])
 def test_the_guard_is_clean_under_every_rule(checked: CheckVariant, workload: str) -> None:
     _, result = checked("mix-admission", "after", workload=workload)
 
@@ -141,7 +142,7 @@ def test_the_repaired_scheduler_is_clean_under_every_rule(checked: CheckVariant)
     assert loud(result) == []
 
 
-@pytest.mark.parametrize("variant", ["before", "order-only"])
+@looped("variant", ["before", "order-only"])
 def test_the_reported_scheduler_fires_every_rule_about_it(
     checked: CheckVariant, variant: str
 ) -> None:
@@ -153,7 +154,7 @@ def test_the_reported_scheduler_fires_every_rule_about_it(
     assert result.counts["STV002"] > 0
 
 
-@pytest.mark.parametrize("variant", ["before", "order-only"])
+@looped("variant", ["before", "order-only"])
 def test_stv001_names_each_of_the_forty_though_most_are_computed_again_and_again(
     checked: CheckVariant, variant: str
 ) -> None:
@@ -172,7 +173,7 @@ def test_deferring_alone_starves_the_bucket_of_the_oldest_and_leaves_decodes_out
     assert result.counts["STV018"] > 0
 
 
-@pytest.mark.parametrize(
+@looped(
     ("knob", "fault", "fired"),
     [
         ("bucket", "shortest", {"STV003"}),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.engine.scenarios.queue_workloads import CASES
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 from tests.matrix import FIRES, codes
 
 
@@ -27,7 +26,7 @@ def loud(result: CheckResult) -> list[str]:
     return [each.message for each in result.findings if each.severity is not Severity.INFO]
 
 
-@pytest.mark.parametrize("workload", CASES)
+@looped("workload", CASES)
 def test_each_report_is_found_in_before_and_silent_in_after(tmp_path: Path, workload: str) -> None:
     before = checked(tmp_path / "b", "before", workload=workload)
     after = checked(tmp_path / "a", workload=workload)
@@ -38,7 +37,7 @@ def test_each_report_is_found_in_before_and_silent_in_after(tmp_path: Path, work
     assert loud(after) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("workload", "settings"),
     [
         ("half-the-pool", {"loads": "lateral"}),

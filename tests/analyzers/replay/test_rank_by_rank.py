@@ -12,6 +12,7 @@ from stepscope.analyzers.replay.step_costs import FittedCosts
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from tests.analyzers.replay.small_scheduler import CONFIG, COSTS, recorded, run_small
+from tests.looped import looped
 
 
 def replayed(trace: Path, out: Path, **settings: Any) -> Replay:
@@ -101,7 +102,7 @@ def test_a_trace_in_which_nobody_arrives_is_refused_before_its_settings_are_aske
         replay(profile, "vllm", {}, tmp_path / "b.trace", run_small_never)
 
 
-@pytest.mark.parametrize("table", ["batch_rows", "outputs"])
+@looped("table", ["batch_rows", "outputs"])
 def test_steps_without_what_was_in_them_or_came_of_them_are_refused(
     table: str, tmp_path: Path
 ) -> None:
@@ -113,7 +114,7 @@ def test_steps_without_what_was_in_them_or_came_of_them_are_refused(
         replay(cut, "vllm", {}, tmp_path / "b.trace", run_small_never)
 
 
-@pytest.mark.parametrize("share", [0.1, 0.37, 0.5, 0.9])
+@looped("share", [0.1, 0.37, 0.5, 0.9])
 def test_a_recording_that_was_cut_is_replayed_as_far_as_it_goes(
     share: float, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from stepscope.analyzers.replay.recorded_settings import ENGINES, config_of, set
 from stepscope.analyzers.replay.setting_values import VALUES, refused
 from stepscope.ingest.errors import ConfigError, NotReplayed
 from stepscope.ingest.manifest import Manifest
+from tests.looped import looped
 
 SECTIONS = {
     "scheduler_config": {"max_num_seqs": 8, "max_num_batched_tokens": 64, "policy": "priority"},
@@ -52,7 +53,7 @@ def test_a_setting_that_does_not_exist_is_told_with_the_nearest() -> None:
         settings_of(["max_num_seq=4"], "vllm")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "takes"),
     [
         ("max_num_seqs=0", "a whole number from 1"), ("max_num_seqs=-3", "a whole number from 1"),
@@ -70,7 +71,7 @@ def test_a_value_that_a_setting_does_not_take_is_told_with_those_it_takes(
         settings_of([text], "vllm")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@looped("engine", ENGINES)
 def test_of_every_setting_it_is_known_what_it_takes_and_none_is_a_recorded_nothing(
     engine: str,
 ) -> None:
@@ -105,7 +106,7 @@ def test_a_setting_without_a_value_is_told() -> None:
         settings_of(["policy"], "vllm")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("engine", "more", "told"),
     [
         ("vllm", {"kv_transfer_config": {"kv_connector": "Nixl"}}, "another machine"),

@@ -10,6 +10,7 @@ from stepscope.analyzers.replay.rank_by_rank import replay
 from stepscope.analyzers.replay.script_of import requests_and_calls
 from stepscope.ingest.attach.sglang.followed import TURN_OF
 from stepscope.ingest.errors import NotReplayed
+from tests.looped import looped
 
 CONFIG = {"max_running_requests": 16, "max_total_num_tokens": 160, "context_len": 2048}
 
@@ -51,8 +52,8 @@ def test_turns_of_sessions_that_keep_their_pages_are_refused(tmp_path: Path) -> 
         replay(trace, "sglang", {}, tmp_path / "b.trace", not_asked)
 
 
-@pytest.mark.parametrize("priority", [None, 3])
-@pytest.mark.parametrize("ignores", [False, True])
+@looped("priority", [None, 3])
+@looped("ignores", [False, True])
 def test_a_request_is_asked_for_with_its_own_priority_and_end(
     tmp_path: Path, priority: int | None, ignores: bool
 ) -> None:
@@ -63,7 +64,7 @@ def test_a_request_is_asked_for_with_its_own_priority_and_end(
     assert (asked.priority, asked.ignore_eos) == (priority, ignores)
 
 
-@pytest.mark.parametrize(("producer", "by_step"), [("sglang", True), ("vllm", False)])
+@looped(("producer", "by_step"), [("sglang", True), ("vllm", False)])
 def test_who_runs_and_is_given_up_ends_with_the_results_of_a_step_where_the_engine_does_so(
     tmp_path: Path, producer: str, by_step: bool
 ) -> None:

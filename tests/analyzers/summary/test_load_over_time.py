@@ -10,6 +10,7 @@ from stepscope.analyzers.summary.load_over_time import FROM_EVENTS, load_over_ti
 from stepscope.analyzers.views.loads import loads
 from tests.analyzers.rows import event
 from tests.analyzers.summary.every_trace import EVERY, opened
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -42,7 +43,7 @@ def test_who_waited_is_counted_from_events_where_no_step_says_it() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_load_of_every_file_is_that_of_its_rows(name: str) -> None:
     trace = opened(name)
     rows = loads(trace).collect().to_dicts()

@@ -17,6 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.analyzers.summary.every_trace import EVERY, opened
 from tests.analyzers.summary.raw_requests import raw_latencies
+from tests.looped import looped
 from tests.traces import trace_of
 
 MS = 1_000_000
@@ -44,7 +45,7 @@ def test_an_slo_is_read_with_the_unit_of_each_limit() -> None:
     assert slo_of("latency=7ns").limits_ns == {"latency": 7}
 
 
-@pytest.mark.parametrize("text", [
+@looped("text", [
     "", "ttft", "ttft=", "ttft=5", "ttft=5m", "ttft=0ms", "ttft=-5ms", "ttft=nan ms", "itl=5ms",
     "ttft=5ms,ttft=6ms", "ttft=5ms,", "ttft=1e9s", "ttft=9999999999s", "TTFT=5ms",
     "ttft=0.0000001ns", "ttft=\uff15ms",
@@ -154,7 +155,7 @@ def test_a_trace_without_requests_has_none_that_met_or_missed() -> None:
     assert found.missed().is_empty()
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None:
     trace = opened(name)
     blamed = blame(trace)
@@ -178,7 +179,7 @@ def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None
         assert row["tpot_ns"] == pytest.approx(own["tpot_ns"])
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_goodput_of_every_file_is_that_of_a_plain_count(name: str) -> None:
     trace = opened(name)
     told = latencies(trace, blame(trace))
@@ -206,7 +207,7 @@ def test_goodput_of_every_file_is_that_of_a_plain_count(name: str) -> None:
     assert found.goodput in (None, pytest.approx(len(good) * 1e9 / span_ns))
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_gaps_of_every_file_are_differences_of_token_times(name: str) -> None:
     trace = opened(name)
 

@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.analyzers.views.batches import when_formed
 from tests.analyzers.rows import Row, decision
+from tests.looped import looped
 from tests.traces import trace_of
 
 ROW = {"step": 2, "ts_ns": 15, "request": "r", "phase": "decode", "num_tokens": 1}
@@ -18,7 +19,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("more", "rows", "decisions", "formed_ns"), CASES)
+@looped(("more", "rows", "decisions", "formed_ns"), CASES)
 def test_what_says_best_when_a_batch_was_formed_is_believed(
     more: Row, rows: list[Row], decisions: list[Row], formed_ns: int
 ) -> None:

@@ -11,9 +11,8 @@ import sys
 import termios
 from pathlib import Path
 
-import pytest
-
 from tests.app.both_fronts import stories
+from tests.looped import looped
 
 COMMAND = [sys.executable, "-m", "stepscope.app"]
 LONG = "break lifecycle: nonsense_of_a_column = 1 and another_one > 2 and yet_another < 3"
@@ -42,7 +41,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-@pytest.mark.parametrize("columns", [40, 80])
+@looped("columns", [40, 80])
 def test_what_is_wrong_with_a_command_of_the_prompt_is_no_wider_than_the_terminal(
     sample_traces: Path, columns: int
 ) -> None:

@@ -29,6 +29,7 @@ from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.forward_pass.test_reader import pack, record
 from tests.ingest.readers.kv_events.test_reader import stored
+from tests.looped import looped
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed")
 PATIENCE_S = 180
@@ -182,7 +183,7 @@ def test_what_came_before_a_file_could_not_grow_is_kept_and_it_is_said(tmp_path:
     assert f" {steps} messages came" in run.err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@looped("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_came_before_it_was_interrupted_is_kept(tmp_path: Path, number: int) -> None:
     out = tmp_path / "run.trace"
     with publishing() as engine, listening(out, engine.address) as process:
@@ -305,7 +306,7 @@ def test_what_can_be_read_of_no_format_is_said_in_one_line(tmp_path: Path) -> No
         captures.trace("none", "1 message came")
 
 
-@pytest.mark.parametrize("option", ["--wait", "--seconds", "--idle"])
+@looped("option", ["--wait", "--seconds", "--idle"])
 def test_a_duration_that_is_no_number_is_refused_as_it_would_never_be_over(
     option: str, tmp_path: Path, stepscope: Command
 ) -> None:

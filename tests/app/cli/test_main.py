@@ -21,6 +21,7 @@ from stepscope.app.tui.pages import PAGES
 from stepscope.app.web.panes import PANES
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
+from tests.looped import looped
 
 
 def test_every_command_that_help_lists_can_be_imported_and_has_help(stepscope: Command) -> None:
@@ -124,7 +125,7 @@ def test_the_tui_says_so_where_there_is_no_terminal(stepscope: Command, starved:
     assert "needs a terminal" in run.err
 
 
-@pytest.mark.parametrize("command", ["info", "check", "web"])
+@looped("command", ["info", "check", "web"])
 def test_a_missing_trace_is_one_clear_line(
     stepscope: Command, command: str, tmp_path: Path
 ) -> None:
@@ -135,7 +136,7 @@ def test_a_missing_trace_is_one_clear_line(
     assert len(run.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"{", b"\x1f\x8bnot gzip"])
+@looped("content", [b"", b"\x00\xff garbage", b"{", b"\x1f\x8bnot gzip"])
 def test_an_unreadable_trace_is_one_clear_line(
     stepscope: Command, content: bytes, tmp_path: Path
 ) -> None:
@@ -149,7 +150,7 @@ def test_an_unreadable_trace_is_one_clear_line(
     assert len(run.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["info", "check"])
+@looped("command", ["info", "check"])
 def test_a_trace_damaged_behind_its_footers_is_one_clear_line(
     stepscope: Command, starved: Path, tmp_path: Path, command: str
 ) -> None:
@@ -170,7 +171,7 @@ def test_a_trace_damaged_behind_its_footers_is_one_clear_line(
 SAMPLE = str(ROOT / "sample_traces" / "vllm_crowd.trace")
 
 
-@pytest.mark.parametrize(
+@looped(
     "command",
     [("explain",), ("explain", "COR001"), ("sql", SAMPLE, "select * from batch_rows")],
     ids=["a list", "a page", "a large table"],
@@ -248,7 +249,7 @@ def test_the_console_script_and_the_module_are_the_same_command() -> None:
     assert callable(entry)
 
 
-@pytest.mark.parametrize(
+@looped(
     "words",
     [
         ("check", "x.trace", "--fail-on", "never", "--fail-on", "error"),

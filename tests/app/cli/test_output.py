@@ -10,6 +10,7 @@ from stepscope.app.cli.output import make_room, refuse_existing
 from stepscope.ingest.errors import ConfigError
 from tests.app.cli.conftest import Command
 from tests.ingest.merging.pairs import profiled, recorded
+from tests.looped import looped
 
 
 def commands(folder: Path) -> list[tuple[object, ...]]:
@@ -23,7 +24,7 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@looped("number", range(5))
 def test_what_is_there_is_refused_without_force(
     stepscope: Command, tmp_path: Path, number: int
 ) -> None:
@@ -39,7 +40,7 @@ def test_what_is_there_is_refused_without_force(
     assert out.read_text() == "a year's work"
 
 
-@pytest.mark.parametrize("number", [1, 2, 4])
+@looped("number", [1, 2, 4])
 def test_what_is_read_is_not_overwritten_even_with_force(
     stepscope: Command, tmp_path: Path, number: int
 ) -> None:
@@ -53,7 +54,7 @@ def test_what_is_read_is_not_overwritten_even_with_force(
     assert stepscope("info", run).code == 0
 
 
-@pytest.mark.parametrize("command", ["convert", "summary", "report"])
+@looped("command", ["convert", "summary", "report"])
 def test_nothing_is_written_into_a_trace(stepscope: Command, tmp_path: Path, command: str) -> None:
     recorded(tmp_path)
     run = tmp_path / "run.trace"
@@ -66,7 +67,7 @@ def test_nothing_is_written_into_a_trace(stepscope: Command, tmp_path: Path, com
     assert sorted(run.rglob("*")) == held
 
 
-@pytest.mark.parametrize("name", ["out.json", "out.pftrace", "out.trace"])
+@looped("name", ["out.json", "out.pftrace", "out.trace"])
 def test_force_writes_over_what_was_converted_before(
     stepscope: Command, tmp_path: Path, name: str
 ) -> None:

@@ -15,6 +15,7 @@ from stepscope.engine.scenarios import scenario
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import waiting_on_rank_one
+from tests.looped import looped
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +169,7 @@ def test_a_hover_moves_nothing_and_sql_has_rows_below_it(editor: Editor) -> None
     assert len(editor.events) == before
 
 
-@pytest.mark.parametrize("expression", ["delete", "break step 3", "mark here", "rwatch block 2"])
+@looped("expression", ["delete", "break step 3", "mark here", "rwatch block 2"])
 def test_a_watch_that_would_change_something_is_refused_each_time(
     editor: Editor, expression: str
 ) -> None:
@@ -201,7 +202,7 @@ def test_without_stops_continue_goes_to_the_end_and_says_so(editor: Editor) -> N
     assert "no stop is hit" in editor.events[-1][1]["text"]
 
 
-@pytest.mark.parametrize("command", sorted(set(REQUESTS) - {"initialize", "disconnect"}))
+@looped("command", sorted(set(REQUESTS) - {"initialize", "disconnect"}))
 def test_no_request_comes_before_initialize(command: str) -> None:
     assert "before initialize" in Editor(None, launched=False).refused(command, {})
 

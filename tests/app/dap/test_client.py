@@ -16,6 +16,7 @@ from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.conftest import ROOT
+from tests.looped import looped
 
 CLIENT = ROOT / "tests" / "app" / "dap" / "client"
 TALKS = sorted(path.name.removesuffix(".test.js") for path in CLIENT.glob("*.test.js"))
@@ -49,7 +50,7 @@ def fixed(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
     return path
 
 
-@pytest.mark.parametrize("talk", TALKS)
+@looped("talk", TALKS)
 def test_a_client_talks_with_the_adapter(
     talk: str, node: str, sample_traces: Path, several_ranks: Path, fixed: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from stepscope.app.dap.framing import LONGEST, read_message, write_message
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -52,7 +53,7 @@ def test_whatever_bytes_come_end_in_a_message_the_end_or_one_line(received: byte
         assert message is None or isinstance(message, dict)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("received", "said"),
     [
         (b"Content-Length: 2\r\n\r\n[]", "not a JSON object"),

@@ -12,6 +12,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.engine.schedulers import bucketed
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 from tests.traces import trace_of
 
 FILE = str(Path(bucketed.__file__).resolve())
@@ -56,7 +57,7 @@ def test_frames_of_a_site_that_is_not_at_hand_have_a_name_and_no_file() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@looped(
     ("sites", "said"),
     [
         ((None,), "the trace does not say where a policy decides"),

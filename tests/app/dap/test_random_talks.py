@@ -7,11 +7,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
-
 from stepscope.app.dap.adapter import Adapter
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAMPLES = sorted(
@@ -93,7 +92,7 @@ class Talk:
         does(self.draw.choice(threads)["id"])
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@looped("name", SAMPLES)
 def test_whatever_is_asked_of_a_sample_is_answered(name: str, sample_traces: Path) -> None:
     talk = Talk(Trace.open(sample_traces / name), Random(name))
     for _ in range(NUM_REQUESTS):

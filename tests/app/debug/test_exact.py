@@ -11,9 +11,11 @@ from stepscope.engine.executors.kinds import executor_kind
 from stepscope.engine.scenarios import Options, scenario
 from tests.app.debug.exact import all_runs, differences, named, needs_torch
 from tests.app.debug.test_state import Truth, recorded
-from tests.replays import SMALL, Run
+from tests.looped import looped
+from tests.replays import SMALL
+from tests.tiers import sampled
 
-VARIANTS = {
+VARIANTS: dict[str, tuple[str, ...]] = {
     "fcfs-preemption": ("order-only", "defer-only"),
     "slot-recycling": ("host-mirror", "device-write"),
     "mix-admission": (
@@ -24,21 +26,26 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize(
-    ("name", "variant"), [(name, each) for name, known in VARIANTS.items() for each in known]
+    "run",
+    sampled(
+        [f"{name} {each}" for name, known in VARIANTS.items() for each in known],
+        ["fcfs-preemption order-only", "mix-admission barrier"],
+    ),
 )
 def test_the_state_at_every_step_is_what_the_engine_held_and_what_the_step_counted(
-    tmp_path: Path, name: str, variant: str
+    tmp_path: Path, run: str
 ) -> None:
-    run = recorded(name, variant, tmp_path / "run.trace", dict(SMALL.get(name, {})))
-    session = Session(run.trace)
+    name, variant = run.split()
+    recording = recorded(name, variant, tmp_path / "run.trace", dict(SMALL.get(name, {})))
+    session = Session(recording.trace)
 
-    for snapshot in run.truth.of_steps():
+    for snapshot in recording.truth.of_steps():
         session.goto(step=snapshot["step"])
         assert session.state.as_dict() == snapshot
     assert session.verify() == []
 
 
-@pytest.mark.parametrize("executor", ["simulated", "gloo"])
+@looped("executor", ["simulated", "gloo"])
 def test_the_other_ranks_of_a_run_are_compared_too(tmp_path: Path, executor: str) -> None:
     if executor_kind(executor).needs_torch:
         pytest.importorskip("torch")
@@ -71,10 +78,22 @@ OTHERS = {
 """Runs of each scenario and executor; `make exact` has them all."""
 
 
-@pytest.mark.parametrize("run", [run for run in all_runs(SMALL) if named(run) in OTHERS], ids=named)
+QUICK = {
+    "fcfs-preemption after with block-given-twice",
+    "mix-admission after with deferred-completion-lost",
+    "mixed-batches mtp (torch)",
+    "waiting-queue after with passed-without-bound",
+    "ep-multiplexing after (simulated)",
+}
+"""One of each scenario that test_state has none of in the quick tier, and a few faults."""
+COMPARED = {named(run): run for run in all_runs(SMALL) if named(run) in OTHERS}
+
+
+@pytest.mark.parametrize("name", sampled(COMPARED, QUICK))
 def test_every_executor_and_a_few_faults_are_at_every_step_what_the_engine_held(
-    run: Run, tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
+    run = COMPARED[name]
     if needs_torch(run):
         pytest.importorskip("torch")
 

@@ -11,6 +11,7 @@ from stepscope.app.debug import Session, formed
 from stepscope.app.debug.moments import Position
 from stepscope.ingest.derive.order import Order
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 from tests.traces import trace_of
 
 ROW = {"phase": "decode", "num_tokens": 1}
@@ -116,7 +117,7 @@ def test_at_a_time_all_that_was_told_by_then_has_happened() -> None:
     assert session.position == Position(0, 2, 10, 30)
 
 
-@pytest.mark.parametrize("block_rows", [1, 3])
+@looped("block_rows", [1, 3])
 def test_steps_are_formed_at_the_same_places_however_many_rows_are_looked_at_at_once(
     block_rows: int, sample_traces: Path
 ) -> None:
@@ -177,7 +178,7 @@ def test_what_was_decided_on_a_real_clock_belongs_to_the_step_that_it_was_decide
     assert session.state.running == ("a", "b")
 
 
-@pytest.mark.parametrize("is_counted", [True, False])
+@looped("is_counted", [True, False])
 def test_a_position_and_its_time_agree_whether_the_order_was_counted_or_not(
     is_counted: bool,
 ) -> None:
@@ -197,7 +198,7 @@ def test_a_position_and_its_time_agree_whether_the_order_was_counted_or_not(
         assert session.moments.at_seq(at_step.seq or 0) == at_step
 
 
-@pytest.mark.parametrize(("closed", "steps"), [(True, [1, 2]), (False, [1])])
+@looped(("closed", "steps"), [(True, [1, 2]), (False, [1])])
 def test_of_steps_that_say_nothing_the_last_is_not_taken_for_formed_where_the_recording_was_cut_off(
     closed: bool, steps: list[int]
 ) -> None:

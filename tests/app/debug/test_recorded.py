@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from stepscope.app.debug.session import Session
+from tests.looped import looped
 from tests.recorded import RUNS, RecordedRun
 from tests.vllm.judging.state import differences, missing
 
 
-@pytest.mark.parametrize("name", RUNS)
+@looped("name", RUNS)
 def test_queues_batch_blocks_and_owners_are_the_schedulers_own_at_every_step(
     name: str, recorded: Callable[[str], RecordedRun]
 ) -> None:

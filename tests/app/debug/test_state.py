@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from stepscope.app.debug import Session
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
+from tests.tiers import sampled
 
 Snapshot = dict[str, Any]
 
@@ -66,22 +68,27 @@ MIXED = {
 }  # fmt: skip
 
 
+RUNS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("fcfs-preemption", "before", {}),
+    ("fcfs-preemption", "after", {}),
+    ("mix-admission", "before", {"steps": "1"}),
+    ("mix-admission", "after", {"steps": "1", "workload": "moe-layer"}),
+    ("slot-recycling", "before", {}),
+    ("slot-recycling", "after", {}),
+    ("mixed-batches", "before", MIXED),
+    ("mixed-batches", "after", MIXED),
+    ("mixed-batches", "deferred", MIXED),
+    ("mixed-batches", "mtp", MIXED),
+    ("waiting-queue", "after", {"workload": "parked"}),
+    ("waiting-queue", "after", {"loads": "lateral"}),
+)
+QUICK = (RUNS[0], RUNS[2], RUNS[5])
+"""Queues and KV blocks, core groups, and slots; vLLM's are in test_told_by_steps."""
+
+
 @pytest.fixture(
     scope="module",
-    params=[
-        ("fcfs-preemption", "before", {}),
-        ("fcfs-preemption", "after", {}),
-        ("mix-admission", "before", {"steps": "1"}),
-        ("mix-admission", "after", {"steps": "1", "workload": "moe-layer"}),
-        ("slot-recycling", "before", {}),
-        ("slot-recycling", "after", {}),
-        ("mixed-batches", "before", MIXED),
-        ("mixed-batches", "after", MIXED),
-        ("mixed-batches", "deferred", MIXED),
-        ("mixed-batches", "mtp", MIXED),
-        ("waiting-queue", "after", {"workload": "parked"}),
-        ("waiting-queue", "after", {"loads": "lateral"}),
-    ],
+    params=sampled(RUNS, QUICK),
     ids=lambda param: " ".join(param[:2]),
 )
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -199,7 +206,7 @@ def test_a_state_is_the_same_whichever_way_it_is_reached(
         assert wanderer.state.as_dict() == truth
 
 
-@pytest.mark.parametrize(
+@looped(
     ("name", "variant", "settings"),
     [
         ("fcfs-preemption", "before", {"num_kv_blocks": "1", "requests": "2"}),

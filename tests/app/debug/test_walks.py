@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from stepscope.app.debug import Session
 from tests.app.debug.test_state import MIXED, Run, recorded
+from tests.looped import looped
 
 SMALL = {
     ("fcfs-preemption", "before"): {"requests": "12"},
@@ -73,7 +73,7 @@ class Walk(RuleBasedStateMachine):
             assert self.judge.state == there
 
 
-@pytest.mark.parametrize(("name", "variant"), SMALL)
+@looped(("name", "variant"), SMALL)
 def test_a_walk_at_random_shows_what_the_engine_held_wherever_it_comes(
     tmp_path: Path, name: str, variant: str
 ) -> None:

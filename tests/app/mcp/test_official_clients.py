@@ -21,6 +21,7 @@ from stepscope.app.mcp.tools import TOOLS
 from tests.app.mcp.bearing import bearing
 from tests.app.mcp.test_over_stdio import COMMAND, TRACE
 from tests.conftest import ROOT
+from tests.looped import looped
 
 CLIENT = ROOT / "tests" / "app" / "mcp" / "client"
 PACKAGES = CLIENT / "node_modules"
@@ -109,7 +110,7 @@ def test_the_inspector_finds_nothing_that_a_client_could_not_take_in_any_tool(
     assert [tool["name"] for tool in listed["tools"]] == [tool.name for tool in TOOLS]
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
+@looped("era", ["legacy", "modern"])
 def test_the_inspector_calls_a_tool_in_both_forms_of_the_protocol(
     node: str, tmp_path: Path, sample_traces: Path, era: str
 ) -> None:

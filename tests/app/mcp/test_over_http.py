@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.app.mcp.test_over_stdio import COMMAND, HELLO, PATIENCE_S, TRACE
 from tests.conftest import ROOT
+from tests.looped import looped
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -70,12 +71,12 @@ def test_who_has_the_token_is_answered(served: Served) -> None:
     assert served.ask(served.bearer)[0] == 200
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+@looped("name", ["127.0.0.1", "localhost"])
 def test_it_has_the_names_of_this_machine(served: Served, name: str) -> None:
     assert served.ask({**served.bearer, "Host": f"{name}:{served.port}"})[0] == 200
 
 
-@pytest.mark.parametrize(
+@looped(
     "headers",
     [{}, {"Authorization": "Bearer "}, {"Authorization": "Bearer wrong"},
      {"Authorization": "Basic x"},
@@ -92,7 +93,7 @@ def test_the_token_in_the_address_is_no_token(served: Served) -> None:
     assert served.ask({}, path=f"/mcp?token={served.token}")[0] == 401
 
 
-@pytest.mark.parametrize(
+@looped(
     "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "127.0.0.1", "[::1]:1"]
 )
 def test_a_name_that_is_not_ours_is_refused_with_the_token_as_well(
@@ -101,7 +102,7 @@ def test_a_name_that_is_not_ours_is_refused_with_the_token_as_well(
     assert served.ask({**served.bearer, "Host": host})[0] == 421
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "file://"])
+@looped("origin", ["http://evil.example", "null", "https://127.0.0.1", "file://"])
 def test_another_page_is_refused_with_the_token_as_well(served: Served, origin: str) -> None:
     assert served.ask({**served.bearer, "Origin": origin})[0] == 403
 
@@ -110,7 +111,7 @@ def test_a_body_that_is_too_long_is_refused(served: Served) -> None:
     assert served.ask(served.bearer, b"x" * 1_100_000)[0] == 413
 
 
-@pytest.mark.parametrize("path", ["/", "/../etc/passwd", "/mcp/x", "/docs", "/openapi.json"])
+@looped("path", ["/", "/../etc/passwd", "/mcp/x", "/docs", "/openapi.json"])
 def test_there_is_one_address(served: Served, path: str) -> None:
     assert served.ask(served.bearer, path=path)[0] in {404, 405}
 

@@ -19,6 +19,7 @@ from mcp_types import PaginatedRequestParams, TextResourceContents
 
 from stepscope.app.mcp.answering.sent_page import SCHEMA
 from tests.conftest import ROOT
+from tests.looped import looped
 
 COMMAND = [sys.executable, "-m", "stepscope.app", "mcp"]
 TRACE = "fcfs-preemption-before.trace"
@@ -159,7 +160,7 @@ def test_a_call_that_is_cancelled_leaves_the_next_its_answer(raw: Raw) -> None:
     assert heard["result"]["structuredContent"]["data"]["rows"] == [[88]]
 
 
-@pytest.mark.parametrize(
+@looped(
     "line",
     ["{", "[]", "null", '{"jsonrpc": "2.0"}', "x" * 2_000_000, "\x00\x01", '{"id": 5}'],
     ids=["cut", "list", "null", "empty", "long", "control", "no method"],

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from tests.app.otel.written import Phase, phases_in, written
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows as rows_of
 from tests.ingest.log_files import report_of
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAMPLES = ("fcfs-preemption-before", "fcfs-preemption-after", "vllm_crowd", "vllm_prefixes")
@@ -71,7 +71,7 @@ def assert_the_same(trace: Trace, read: Trace) -> None:
     assert read.manifest.clock == trace.manifest.clock
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@looped("name", SAMPLES)
 def test_every_phase_and_event_of_a_sample_is_read_again(name: str, tmp_path: Path) -> None:
     trace = Trace.open(ROOT / "sample_traces" / f"{name}.trace")
 
@@ -166,7 +166,7 @@ def test_beside_spans_of_others_times_are_those_of_the_file(tmp_path: Path) -> N
     assert rows_of(read, "lifecycle", "ts_ns") == [86_400 * 10**9]
 
 
-@pytest.mark.parametrize("other", [
+@looped("other", [
     {"name": "jump"}, {"timeUnixNano": "soon"}, {"timeUnixNano": "0"}, {"name": None},
 ])  # fmt: skip
 def test_an_event_that_is_none_of_a_lifecycle_is_counted(tmp_path: Path, other: Row) -> None:

@@ -17,6 +17,7 @@ from stepscope.app.otel.sending import AT_A_TIME, Sender
 from stepscope.app.otel.telemetry import Gauge, Point, Span
 from stepscope.ingest.errors import ConfigError, NotSent
 from tests.app.otel.receiver import Answer, Received, receiving
+from tests.looped import looped
 
 GAUGE = Gauge("stepscope.findings", "", "1", (Point({"stepscope.rule": "STV001"}, 7, 3),))
 
@@ -60,7 +61,7 @@ def test_all_spans_come_some_at_a_time() -> None:
     assert set(received.paths) == {"/v1/traces"}
 
 
-@pytest.mark.parametrize("path", ["", "/", "/otlp", "/otlp/v1/traces", "/otlp/v1/metrics/"])
+@looped("path", ["", "/", "/otlp", "/otlp/v1/traces", "/otlp/v1/metrics/"])
 def test_each_kind_has_its_path_below_the_endpoint(path: str) -> None:
     with receiving() as received:
         sender(received.endpoint + path).spans(spans(1))
@@ -128,7 +129,7 @@ def test_another_protocol_is_told() -> None:
 
 
 @pytest.mark.usefixtures("no_retry")
-@pytest.mark.parametrize(("answer", "said"), [
+@looped(("answer", "said"), [
     (Answer(404, b"404 page not found", {"Content-Type": "text/plain"}),
      "it answered 404 Not Found: 404 page not found; send what it takes: --only"),
     (Answer(401), "it answered 401 Unauthorized; give what it asks for in OTEL_EXPORTER_OTLP_H"),
@@ -193,7 +194,7 @@ def test_a_collector_that_is_busy_for_a_moment_is_asked_again() -> None:
     assert len(received.paths) == 3
 
 
-@pytest.mark.parametrize("text", [
+@looped("text", [
     "", "127.0.0.1:4318", "localhost", "grpc://h:4317", "http://", "http://h:no", "http://h:70000",
     "file:///etc/passwd", "http://h/?a=1", "http://h/#a", "http://h\n", "http://a b/", "http://[::",
 ])  # fmt: skip
@@ -209,7 +210,7 @@ def test_credentials_in_an_endpoint_are_refused_and_not_repeated() -> None:
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("host", "is_loopback"), [
+@looped(("host", "is_loopback"), [
     ("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("collector", False),
     ("10.0.0.1", False), ("127.0.0.1.example.com", False),
 ])  # fmt: skip

@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
@@ -22,6 +21,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.otel.receiver import Received, receiving
 from tests.app.otel.written import told, written
 from tests.conftest import ROOT
+from tests.looped import looped
 from tests.traces import trace_of
 
 Json = dict[str, Any]
@@ -89,7 +89,7 @@ def test_what_was_not_recorded_has_no_attribute(tmp_path: Path) -> None:
     assert "status" not in request
 
 
-@pytest.mark.parametrize(("event", "cause", "message"), [
+@looped(("event", "cause", "message"), [
     ("error", "out of memory", "out of memory"), ("reject", None, "reject"),
 ])  # fmt: skip
 def test_a_request_that_failed_has_the_status_of_an_error(
@@ -183,7 +183,7 @@ def sent(trace: Trace) -> Received:
     return received
 
 
-@pytest.mark.parametrize("name", ["fcfs-preemption-before", "vllm_crowd"])
+@looped("name", ["fcfs-preemption-before", "vllm_crowd"])
 def test_a_file_holds_the_messages_that_are_sent(name: str, tmp_path: Path) -> None:
     trace = Trace.open(ROOT / "sample_traces" / f"{name}.trace")
 

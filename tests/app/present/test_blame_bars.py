@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 import polars as pl
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from stepscope.analyzers.latency.causes import BY_NAME, CAUSES, GROUPS, Cause
 from stepscope.app.palette import OF_KINDS, STATES
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.present.blame_text import waterfall_lines
+from tests.looped import looped
 
 parts = st.lists(st.tuples(st.sampled_from(CAUSES), st.integers(1, 10**12)), max_size=12)
 requests = st.lists(st.tuples(st.integers(0, 10**12), parts), min_size=1, max_size=4)
@@ -146,6 +146,6 @@ def test_every_group_of_causes_has_a_glyph_of_its_own() -> None:
     assert len({look.glyph for look in LOOKS.values()}) == len(GROUPS)
 
 
-@pytest.mark.parametrize("kind", OF_KINDS)
+@looped("kind", OF_KINDS)
 def test_what_a_gpu_was_in_has_the_colour_that_it_has_on_the_timeline(kind: str) -> None:
     assert LOOKS[kind].colour == STATES[OF_KINDS[kind]].colour

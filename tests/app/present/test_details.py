@@ -20,6 +20,7 @@ from stepscope.app.web.panes.details import about
 from stepscope.app.web.resolve import resolve
 from tests.app.present.test_renderers import texts
 from tests.app.web.small_traces import conflict_trace, loaded_of
+from tests.looped import looped
 from tests.traces import trace_of
 
 OF_THE_PAGE = ("copy", "link")
@@ -83,7 +84,7 @@ def test_the_details_of_a_request_say_what_its_client_calls_it() -> None:
     assert Fact("client's id", ("chat-17",)) in told
 
 
-@pytest.mark.parametrize(
+@looped(
     ("batch", "said"),
     [
         ([], "running on request r"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.debug.blocked import BLOCKED_BY
 from stepscope.app.present.facts import (
@@ -17,6 +15,7 @@ from stepscope.app.present.facts import (
 )
 from stepscope.app.timeline import Timeline
 from stepscope.ingest.schema import WHAT_BLOCKS
+from tests.looped import looped
 from tests.traces import trace_of
 
 UNSAID = dict.fromkeys(("reason", "resource", "needed", "available", "holder", "instead"))
@@ -36,7 +35,7 @@ def test_a_decision_without_a_reason_is_its_verdict() -> None:
     assert said() == "deferred"
 
 
-@pytest.mark.parametrize("word", WHAT_BLOCKS)
+@looped("word", WHAT_BLOCKS)
 def test_whatever_blocks_a_request_is_said_in_a_sentence(word: str) -> None:
     assert said(resource=word) == f"deferred: {BLOCKED_BY[word]}"
 
@@ -53,7 +52,7 @@ def test_what_an_engine_says_of_a_preemption_is_not_said_twice() -> None:
     assert said(reason=why, resource="preemption") == f"deferred: {why}"
 
 
-@pytest.mark.parametrize(
+@looped(
     ("args", "shown"),
     [
         ('{"grid": [1, 2], "kernel": "qk"}', [("grid", "[1, 2]"), ("kernel", "qk")]),

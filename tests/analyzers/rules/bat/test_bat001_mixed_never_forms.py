@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -34,7 +35,7 @@ def test_prompts_that_take_the_budget_of_step_after_step_are_found() -> None:
     assert found.evidence["steps"] == 7
 
 
-@pytest.mark.parametrize(
+@looped(
     "sound",
     [
         pytest.param({"num_prefill_tokens": 79}, id="the budget is not spent"),
@@ -57,7 +58,7 @@ def test_a_budget_of_nothing_is_not_taken_whole() -> None:
     assert left_out(*(prefill(n, 100, 7) | none for n in range(1, 9))) == []
 
 
-@pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])
+@looped(("mixed", "judges"), [(True, True), (False, False), (None, True)])
 def test_an_engine_that_declares_that_it_mixes_nothing_cannot_fail_to(
     mixed: bool | None, judges: bool
 ) -> None:
@@ -76,7 +77,7 @@ def test_a_decode_step_in_between_ends_the_run() -> None:
     assert left_out(*steps, decode(5, 7)) == []
 
 
-@pytest.mark.parametrize("name", ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300"])
+@looped("name", ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300"])
 def test_a_real_engine_that_mixes_is_clean(shared_data: Path, name: str) -> None:
     trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat002_long_prefill_saturates import LongPrefillSaturates
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.serving_rows import chunk, prefill
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -46,12 +45,12 @@ def test_a_chunk_that_nobody_waits_for_is_clean() -> None:
     assert saturated(100, num_running=1) == []
 
 
-@pytest.mark.parametrize(("num_steps", "num_found"), [(1, 0), (2, 1)])
+@looped(("num_steps", "num_found"), [(1, 0), (2, 1)])
 def test_once_is_clean_and_twice_is_not(num_steps: int, num_found: int) -> None:
     assert len(saturated(100, num_steps=num_steps)) == num_found
 
 
-@pytest.mark.parametrize(("mixed", "judges"), [(True, True), (False, False), (None, True)])
+@looped(("mixed", "judges"), [(True, True), (False, False), (None, True)])
 def test_an_engine_that_declares_that_it_mixes_nothing_is_not_judged(
     mixed: bool | None, judges: bool
 ) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat003_budget_exceeded import BudgetExceeded
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import chunk, decode, prefill, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -61,14 +60,14 @@ def test_prompts_that_take_what_is_reserved_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize("reserved", [101, -1])
+@looped("reserved", [101, -1])
 def test_a_reserve_that_does_not_fit_the_budget_is_found(reserved: int) -> None:
     (found,) = exceeded(decode(1, 3, reserved_tokens=reserved))
 
     assert found.message.startswith("the reserve does not fit the budget in 1 step: worst step 1")
 
 
-@pytest.mark.parametrize(
+@looped(
     "more",
     [{"reserved_tokens": 0}, {"reserved_tokens": None}, {"token_budget": None}, {}],
     ids=["no reserve", "no reserve is known", "no budget is known", "all is spent"],
@@ -77,12 +76,12 @@ def test_a_batch_that_is_just_full_is_clean(more: dict[str, Any]) -> None:
     assert exceeded(prefill(1, 100, 1, **more), max_num_seqs=1) == []
 
 
-@pytest.mark.parametrize("name", ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300"])
+@looped("name", ["vllm_cpu_tiny_llama_preemptions", "vllm_prefilldecode_mi300"])
 def test_tags_do_not_tell_limits_so_nothing_is_said(shared_data: Path, name: str) -> None:
     assert BudgetExceeded().check(Trace.open(shared_data / "kineto" / f"{name}.json.gz")) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("scenario", "variant"),
     [
         ("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "before"),

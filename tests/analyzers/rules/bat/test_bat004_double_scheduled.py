@@ -11,6 +11,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import row
+from tests.looped import looped
 from tests.traces import trace_of
 
 RUNS = [event("a", "arrive", 0, step=1), event("a", "admit", 10, step=1)]
@@ -48,7 +49,7 @@ def test_a_victim_that_arrived_outside_of_steps_is_found() -> None:
     assert (found.request, found.step) == ("v", 2)
 
 
-@pytest.mark.parametrize("arrival", [[event("v", "arrive", 0)], [event("v", "arrive", 10, step=1)]])
+@looped("arrival", [[event("v", "arrive", 0)], [event("v", "arrive", 10, step=1)]])
 def test_a_victim_of_the_step_that_let_it_in_is_found_wherever_it_came_from(
     arrival: list[Row],
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_victim_that_had_just_been_resumed_is_found() -> None:
     assert found.step == 3
 
 
-@pytest.mark.parametrize(
+@looped(
     "lifecycle",
     [
         pytest.param([event("a", "preempt", 30, step=3)], id="evicted a step later"),
@@ -111,7 +112,7 @@ def test_a_row_for_a_victim_in_a_recorded_run_is_found(record: Record) -> None:
     assert (found.request, found.step) == (lost["request"], lost["step"])
 
 
-@pytest.mark.parametrize(
+@looped(
     ("scenario", "variant"),
     [
         ("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "before"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat005_partial_token_leak import PartialTokenLeak
 from stepscope.engine.requests.request import EOS_TOKEN
@@ -14,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import chunk, row, token
+from tests.looped import looped
 from tests.traces import trace_of
 
 EOS = {"engine": {"eos_token": 9}}
@@ -89,7 +88,7 @@ def test_without_an_idea_of_what_ends_an_output_nothing_is_said_of_ends() -> Non
     assert PartialTokenLeak().check(trace_of(outputs=rows)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "count", "says"),
     [
         ("token-past-cap", 6, "past their cap"),
@@ -105,7 +104,7 @@ def test_faults_of_ending_are_found(record: Record, fault: str, count: int, says
 
 
 @each_scenario
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert PartialTokenLeak().check(record(scenario, variant)) == []
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat006_logits_arity import LogitsArity
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import chunk, row, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 # A prompt that ends, a chunk that does not, and two decodes: three sequences sample.
@@ -22,7 +21,7 @@ def wrong(
     return LogitsArity().check(trace_of(config=config or {}, steps=steps, batch_rows=rows or MIXED))
 
 
-@pytest.mark.parametrize("logits_rows", [1, 4, 18])
+@looped("logits_rows", [1, 4, 18])
 def test_logits_per_batch_per_request_or_per_token_are_found(logits_rows: int) -> None:
     (found,) = wrong(logits_rows)
 
@@ -31,12 +30,12 @@ def test_logits_per_batch_per_request_or_per_token_are_found(logits_rows: int) -
     assert (found.step, found.ts_ns, found.end_ns) == (1, 10, 20)
 
 
-@pytest.mark.parametrize("logits_rows", [3, 0, None], ids=["right", "nothing ran", "not known"])
+@looped("logits_rows", [3, 0, None], ids=["right", "nothing ran", "not known"])
 def test_a_row_for_each_sequence_that_samples_is_clean(logits_rows: int | None) -> None:
     assert wrong(logits_rows) == []
 
 
-@pytest.mark.parametrize(("logits_rows", "is_wrong"), [(2, False), (6, False), (4, True)])
+@looped(("logits_rows", "is_wrong"), [(2, False), (6, False), (4, True)])
 def test_drafts_may_have_rows_of_their_own(logits_rows: int, is_wrong: bool) -> None:
     drafted = [row(1, name, 3, num_draft=2) for name in "cd"]
 
@@ -47,7 +46,7 @@ def test_chunks_that_do_not_say_whether_they_end_are_not_judged() -> None:
     assert wrong(9, [chunk(1, "a", 8, is_final_chunk=None), row(1, "c")]) == []
 
 
-@pytest.mark.parametrize(("logits_rows", "is_wrong"), [(4, False), (3, True), (18, True)])
+@looped(("logits_rows", "is_wrong"), [(4, False), (3, True), (18, True)])
 def test_an_engine_that_computes_logits_of_every_row_has_one_for_each(
     logits_rows: int, is_wrong: bool
 ) -> None:
@@ -57,6 +56,6 @@ def test_an_engine_that_computes_logits_of_every_row_has_one_for_each(
 
 
 @each_scenario
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_the_engine_samples_a_row_for_each(record: Record, scenario: str, variant: str) -> None:
     assert LogitsArity().check(record(scenario, variant)) == []

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.rules.bat.bat007_segment_not_rebased import SegmentNotRebased
 from tests.analyzers.serving_rows import segment
+from tests.looped import looped
 from tests.traces import trace_of
 
 SOUND = [segment(1, 0, 90), segment(1, 1, 10)]
@@ -34,6 +33,6 @@ def test_lengths_that_do_not_add_up_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize("more", [{}, {"first_cu_len": None, "last_cu_len": None}])
+@looped("more", [{}, {"first_cu_len": None, "last_cu_len": None}])
 def test_lengths_of_its_own_or_none_at_all_are_clean(more: dict[str, Any]) -> None:
     assert SegmentNotRebased().check(trace_of(segments=[row | more for row in SOUND])) == []

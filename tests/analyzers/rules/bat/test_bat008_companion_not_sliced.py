@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.bat.bat008_companion_not_sliced import CompanionNotSliced
 from tests.analyzers.serving_rows import segment
+from tests.looped import looped
 from tests.traces import trace_of
 
 
-@pytest.mark.parametrize("field", ["input_ids", "positions", "slot_mapping"])
+@looped("field", ["input_ids", "positions", "slot_mapping"])
 def test_a_field_that_is_still_the_whole_batchs_is_found(field: str) -> None:
     wrong = [segment(n, 1, 10, **{f"{field}_len": 100}) for n in (1, 2)]
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.bat.bat009_metadata_missing import MetadataMissing
 from tests.analyzers.serving_rows import segment
+from tests.looped import looped
 from tests.traces import trace_of
 
 COLUMNS = ["last_cu_len", "input_ids_len", "positions_len", "slot_mapping_len"]
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@looped("column", COLUMNS)
 def test_a_field_that_some_segments_lack_is_found(column: str) -> None:
     rows = [segment(1, 0, 90), segment(1, 1, 10, **{column: None})]
 
@@ -25,7 +24,7 @@ def test_a_field_that_some_segments_lack_is_found(column: str) -> None:
     assert (found.step, found.ts_ns, found.count) == (1, 10, 1)
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@looped("column", COLUMNS)
 def test_a_field_that_no_segment_has_was_not_recorded(column: str) -> None:
     rows = [segment(1, 0, 90, **{column: None}), segment(1, 1, 10, **{column: None})]
 

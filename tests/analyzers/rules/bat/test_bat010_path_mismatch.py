@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.bat.bat010_path_mismatch import PathMismatch
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, segment, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -32,7 +31,7 @@ def test_a_mixed_batch_that_ran_as_a_prefill_is_found() -> None:
     assert (found.step, found.ts_ns, found.end_ns, found.count) == (2, 20, 30, 2)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("kind", "path"),
     [
         ("mixed", "simulated-mixed"),
@@ -64,7 +63,7 @@ def test_a_batch_whose_rows_all_went_into_one_segment_is_found() -> None:
     assert found.message == ("1 mixed step ran in segments that do not have its rows: first step 2")
 
 
-@pytest.mark.parametrize(("refuses", "count"), [(True, 1), (False, 0)])
+@looped(("refuses", "count"), [(True, 1), (False, 0)])
 def test_drafts_in_a_mixed_batch_are_found_where_they_are_refused(
     refuses: bool, count: int
 ) -> None:
@@ -75,7 +74,7 @@ def test_drafts_in_a_mixed_batch_are_found_where_they_are_refused(
 
 
 @each_scenario
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert PathMismatch().check(record(scenario, variant)) == []
 
@@ -96,7 +95,7 @@ def test_mixed_batches_of_the_reference_engine_refuse_drafts(record: Record) -> 
     assert "with draft tokens, which it refuses" in found.message
 
 
-@pytest.mark.parametrize(("refuses", "count"), [(True, 1), (False, 0)])
+@looped(("refuses", "count"), [(True, 1), (False, 0)])
 def test_a_mixed_batch_with_two_batch_overlap_is_found_where_that_is_refused(
     refuses: bool, count: int
 ) -> None:

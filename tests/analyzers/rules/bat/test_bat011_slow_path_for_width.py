@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -51,7 +52,7 @@ def test_narrower_steps_that_add_up_to_the_width_are_an_alternative() -> None:
     assert "3 steps of width 2 on per-token take 90 ns" in found.message
 
 
-@pytest.mark.parametrize(
+@looped(
     "others",
     [
         pytest.param(ran("per-token", 4, 120, 10), id="hardly cheaper"),
@@ -112,7 +113,7 @@ def test_rows_of_a_step_are_its_tokens_drafts_included() -> None:
     assert (found.evidence["width"], found.evidence["other steps"]) == (8, 4)
 
 
-@pytest.mark.parametrize("width", ["3", "4"])
+@looped("width", ["3", "4"])
 def test_steps_that_verify_drafts_are_as_wide_as_their_rows(record: Record, width: str) -> None:
     pytest.importorskip("torch")
     trace = record("ep-multiplexing", verify_width=width, stagger="4")

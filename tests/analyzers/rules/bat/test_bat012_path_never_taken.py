@@ -12,6 +12,7 @@ from stepscope.analyzers.rules.bat.bat012_path_never_taken import PathNeverTaken
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.serving_rows import decode, prefill
+from tests.looped import looped
 from tests.traces import trace_of
 
 RAN = [
@@ -51,7 +52,7 @@ def test_a_path_that_ran_for_the_other_phase_only_is_found() -> None:
     assert [each.evidence["phase"] for each in missed({"prefill": ["fused"]})] == ["prefill"]
 
 
-@pytest.mark.parametrize("declared", [None, "fused", {"decode": 3}, {"decode": [1, None]}, {}])
+@looped("declared", [None, "fused", {"decode": 3}, {"decode": [1, None]}, {}])
 def test_without_a_declaration_it_is_not_applicable(declared: Any) -> None:
     assert check(ran(declared), (PathNeverTaken(),)).not_applicable == ("BAT012",)
 

@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.bat.bat013_masked_row_leak import MaskedRowLeak
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import row, token
+from tests.looped import looped
 from tests.traces import trace_of
 
 ROWS = [row(1, "a"), row(1, "b"), row(2, "b"), row(3, "b")]
@@ -28,7 +29,7 @@ def test_a_token_of_a_request_that_is_not_in_the_batch_is_found() -> None:
     assert (found.request, found.ts_ns, found.end_ns, found.count) == ("a", 30, 40, 2)
 
 
-@pytest.mark.parametrize(
+@looped(
     "sound",
     [
         pytest.param(token(1, "a", 0), id="in the batch"),
@@ -49,6 +50,6 @@ def test_the_token_of_an_idle_row_is_found(record: Record) -> None:
 
 
 @each_scenario
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:
     assert MaskedRowLeak().check(record(scenario, variant)) == []

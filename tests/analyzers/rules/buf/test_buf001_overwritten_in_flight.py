@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.buf.buf001_overwritten_in_flight import Overwritt
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, ordered, sync
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 FIRST = [access("host", "write", 10, epoch=1), access("copy", "copy", 20, epoch=1)]
@@ -29,7 +30,7 @@ def test_a_write_behind_a_copy_that_nobody_waited_for_is_found() -> None:
     assert (found.ts_ns, found.evidence["took the new contents"]) == (50, 0)
 
 
-@pytest.mark.parametrize(
+@looped(
     "fence",
     [
         pytest.param(ordered("copy", "host", 30), id="an event behind the copy"),
@@ -42,7 +43,7 @@ def test_a_host_that_waited_is_clean(fence: list[Row]) -> None:
     assert raced(*FIRST, *fence, AGAIN) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "fence",
     [
         pytest.param(ordered("copy", "compute", 30), id="another stream waited"),
@@ -58,7 +59,7 @@ def test_the_time_that_passed_is_no_fence() -> None:
     assert len(raced(*FIRST, AGAIN | {"ts_ns": 10**15})) == 1
 
 
-@pytest.mark.parametrize("other", [{"buffer": "c"}, {"first": 8, "last": 16}, {"stream": "copy"}])
+@looped("other", [{"buffer": "c"}, {"first": 8, "last": 16}, {"stream": "copy"}])
 def test_a_write_to_something_else_or_by_the_copying_stream_is_clean(other: Row) -> None:
     assert raced(*FIRST, AGAIN | other) == []
 
@@ -85,7 +86,7 @@ def test_it_is_found_too_where_the_copies_happened_to_drain_in_time(record: Reco
     assert {each.evidence["took the new contents"] for each in found} == {0}
 
 
-@pytest.mark.parametrize("fault", [None, "decode-overwrites-shared-view", "lengths-not-rebased"])
+@looped("fault", [None, "decode-overwrites-shared-view", "lengths-not-rebased"])
 def test_a_host_that_waits_for_its_copies_is_clean(record: Record, fault: str | None) -> None:
     few = {"requests": "24", "max_tokens": "32"}
 

@@ -10,6 +10,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import segment
+from tests.looped import looped
 from tests.traces import trace_of
 
 SPLIT = [segment(1, 0, 90), segment(1, 1, 10)]
@@ -33,7 +34,7 @@ def test_a_segment_that_finds_what_the_other_wrote_is_found() -> None:
     assert (found.ts_ns, found.evidence["epoch of its own"]) == (30, 1)
 
 
-@pytest.mark.parametrize(
+@looped(
     "read",
     [
         pytest.param({"segment": 1, "epoch": 2}, id="its own"),
@@ -66,7 +67,7 @@ def test_a_decode_half_that_overwrites_the_shared_view_is_found(record: Record) 
     assert {each.count for each in found} == {46}
 
 
-@pytest.mark.parametrize("fault", [None, "pinned-buffer-overwritten"])
+@looped("fault", [None, "pinned-buffer-overwritten"])
 def test_segments_with_fields_of_their_own_are_clean(record: Record, fault: str | None) -> None:
     few = {"requests": "24", "max_tokens": "32"}
 

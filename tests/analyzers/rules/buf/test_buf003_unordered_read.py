@@ -10,6 +10,7 @@ from stepscope.analyzers.rules.buf.buf003_unordered_read import UnorderedRead
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, ordered
 from tests.analyzers.rows import Row, part
+from tests.looped import looped
 from tests.traces import trace_of
 
 WRITE = access("compute", "write", 10, epoch=2)
@@ -35,7 +36,7 @@ def test_it_is_a_race_also_where_the_right_contents_were_found() -> None:
     assert found.evidence["found older contents"] == 0
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([WRITE, *ordered("compute", "copy", 15), READ], id="it waited"),
@@ -85,7 +86,7 @@ def test_a_copy_to_the_host_on_another_stream_is_found(record: Record) -> None:
     assert (found.request, found.step, found.evidence["buffer"]) == ("req-00", 2, "logits")
 
 
-@pytest.mark.parametrize("variant", ["after", "v2-host-staging", "v2-device-staging"])
+@looped("variant", ["after", "v2-host-staging", "v2-device-staging"])
 def test_streams_that_wait_for_each_other_are_clean(record: Record, variant: str) -> None:
     pytest.importorskip("torch")
 

@@ -10,6 +10,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, segment
+from tests.looped import looped
 from tests.traces import trace_of
 
 BATCH = [row(1, "a", row=0), row(1, "b", row=1)]
@@ -39,7 +40,7 @@ def test_the_row_of_somebody_else_is_found_where_its_own_was_never_written() -> 
     assert len(overwritten(WRITTEN[1], SAMPLED)) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     "read",
     [
         pytest.param({"segment": 1}, id="its own"),
@@ -65,6 +66,6 @@ def test_a_batch_whose_every_row_samples_row_0_is_found(record: Record) -> None:
     assert (found.count, found.request, found.evidence["written for"]) == (45, "req-01", "req-00")
 
 
-@pytest.mark.parametrize("variant", ["after", "v2-host-staging", "v2-device-staging"])
+@looped("variant", ["after", "v2-host-staging", "v2-device-staging"])
 def test_rows_of_their_own_are_clean(record: Record, variant: str) -> None:
     assert RowOverwritten().check(record("ep-multiplexing", variant, max_tokens="5")) == []

@@ -10,6 +10,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row
+from tests.looped import looped
 from tests.traces import trace_of
 
 BATCH = [row(1, "a", row=0), row(1, "b", row=1)]
@@ -33,7 +34,7 @@ def test_scratch_that_was_overwritten_before_it_was_read_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     "read",
     [
         pytest.param({"segment": 1}, id="its own"),

@@ -11,6 +11,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.rules.kvb.test_kvb005_dirty_recycle import LAYOUT, access
 from tests.analyzers.serving_rows import owned
+from tests.looped import looped
 from tests.traces import trace_of
 
 SLOTS = [owned("claim", 0, "a", 10, resource="slot"), owned("claim", 1, "b", 50, resource="slot")]
@@ -32,7 +33,7 @@ def test_older_contents_in_a_live_slot_are_found() -> None:
     assert (found.request, found.step, found.ts_ns) == ("a", 50, 60)
 
 
-@pytest.mark.parametrize(
+@looped(
     "write",
     [
         pytest.param(access("write", 60, 2, slot=0), id="the same contents"),
@@ -76,7 +77,7 @@ def test_a_commit_without_a_refresh_is_found(record: Record) -> None:
     assert found[0].evidence["admitted"] == "req-03"
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_neighbours_that_are_left_alone_are_clean(record: Record, variant: str) -> None:
     settings = {"slots": "4", "requests": "8", "max_cap": "48"}
 

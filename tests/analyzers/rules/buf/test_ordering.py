@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stepscope.analyzers.rules.buf.ordering import HOST, knowledge, touches, unordered
 from tests.analyzers.rank_rows import access, ordered, sync
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 STREAMS = ("host", "copy", "compute", "side")
@@ -33,7 +34,7 @@ def test_two_streams_without_an_event_between_them_are_unordered() -> None:
     assert raced(WRITE, READ) == [(90, 10)]
 
 
-@pytest.mark.parametrize(
+@looped(
     "between",
     [
         pytest.param(ordered("copy", "compute", 20), id="an event"),
@@ -53,7 +54,7 @@ def test_whatever_leads_from_one_to_the_other_orders_them(between: list[Row]) ->
     assert raced(WRITE, *between, READ) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "between",
     [
         pytest.param(ordered("compute", "copy", 20), id="the other way round"),
@@ -90,7 +91,7 @@ def test_rows_of_one_moment_are_given_the_order_that_holds_no_race() -> None:
     assert raced(access("copy", "write", 50), access("compute", "read", 50)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("write", "found"),
     [
         pytest.param({"first": 4, "last": 12}, [(90, 10)], id="a part"),

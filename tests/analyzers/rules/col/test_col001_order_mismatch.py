@@ -13,6 +13,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective, word
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAME = [collective(rank, ordinal) for rank in (0, 1) for ordinal in range(3)]
@@ -22,7 +23,7 @@ def diverged(*rows: Row) -> list[Finding]:
     return OrderMismatch().check(trace_of(collectives=rows))
 
 
-@pytest.mark.parametrize(
+@looped(
     ("one", "other", "verdict"),
     [
         ({}, {"op": "broadcast"}, "kind"),
@@ -70,7 +71,7 @@ def test_of_many_ranks_the_odd_one_is_named() -> None:
     assert "on rank 0 faces broadcast" in found.message
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([], id="the same"),
@@ -103,7 +104,7 @@ def test_commands_that_are_all_said_up_front_are_found(record: Record) -> None:
     )
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "v2-device-staging"])
+@looped("variant", ["before", "after", "v2-device-staging"])
 def test_ranks_that_keep_in_step_are_clean(record: Record, variant: str) -> None:
     assert OrderMismatch().check(record("ep-multiplexing", variant, max_tokens="5")) == []
 

@@ -12,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAME = [collective(rank, ordinal) for rank in (0, 1) for ordinal in range(3)]
@@ -59,7 +60,7 @@ def test_ranks_that_wait_are_counted_once_each() -> None:
     assert (found.evidence["missing"], found.evidence["waiting"]) == ("rank 1", "2 ranks")
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([STUCK | {"dur_ns": 5}], id="it ended"),
@@ -76,7 +77,7 @@ def test_of_a_rank_that_was_not_recorded_nothing_is_said() -> None:
     assert missing(STUCK, ranks=(0,)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "variant", "ordinal"),
     [("slots-not-allocated", "after", 10), ("v1-head-v2-worker", "before", 2)],
 )
@@ -88,7 +89,7 @@ def test_a_worker_that_refused_a_command_is_missing(
     assert (found.evidence["missing"], found.evidence["ordinal"]) == ("rank 1", ordinal)
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_ranks_that_are_all_there_are_clean(record: Record, variant: str) -> None:
     assert RankMissing().check(record("ep-multiplexing", variant, max_tokens="5")) == []
 

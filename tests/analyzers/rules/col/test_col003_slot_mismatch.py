@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.col.col003_slot_mismatch import SlotMismatch
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import slot
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 HEAD = [slot(0, 0, "a"), slot(0, 1, "b")]
@@ -30,7 +31,7 @@ def test_slots_that_a_worker_has_under_other_numbers_are_found() -> None:
     assert found.evidence["claimed on rank 1"] == "slot 1 in slot 0, slot 0 in slot 1"
 
 
-@pytest.mark.parametrize(("numbers", "count"), [((1, 0), 1), ((0, 1), 0)])
+@looped(("numbers", "count"), [((1, 0), 1), ((0, 1), 0)])
 def test_a_worker_is_judged_though_the_head_never_let_a_request_in(
     numbers: tuple[int, int], count: int
 ) -> None:
@@ -61,7 +62,7 @@ def test_a_request_that_two_ranks_hold_in_different_slots_is_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param(WORKER, id="the same numbers"),
@@ -80,7 +81,7 @@ def test_slots_that_agree_are_clean(rows: list[Row]) -> None:
     assert mismatched(*HEAD, *rows) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "rank", "count"),
     [("slot-order-differs", 1, 4), ("slot-order-refused", 1, 1), ("compaction-on-one-side", 0, 2)],
 )
@@ -92,7 +93,7 @@ def test_sides_that_disagree_are_found(record: Record, fault: str, rank: int, co
     assert found.evidence["claimed on rank 1"]
 
 
-@pytest.mark.parametrize("requests", ["4", "6"])
+@looped("requests", ["4", "6"])
 def test_sides_that_agree_are_clean(record: Record, requests: str) -> None:
     clean = record("ep-multiplexing", requests=requests, max_tokens="5", stagger="1")
     assert SlotMismatch().check(clean) == []

@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.col.col004_unallocated_slot import UnallocatedSlo
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective, slot, word
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 WORKER = [slot(1, 0, "slot 0"), slot(1, 1, "slot 1"), slot(1, 1, "slot 1", "release", ts_ns=25)]
@@ -35,14 +36,14 @@ def test_a_slot_that_was_released_is_not_allocated_any_more() -> None:
     assert len(unallocated(word(1, 2, "decode", 1), word(1, 3, "decode", 1))) == 1
 
 
-@pytest.mark.parametrize("number", [4, -5])
+@looped("number", [4, -5])
 def test_a_slot_that_does_not_exist_is_found(number: int) -> None:
     (found,) = unallocated(word(1, 1, "allocate", number))
 
     assert f"slot {number}, which does not exist: there are 4" in found.message
 
 
-@pytest.mark.parametrize(
+@looped(
     "row",
     [
         pytest.param(word(1, 1, "decode", 0), id="a slot that it has"),
@@ -65,7 +66,7 @@ def test_a_worker_that_allocated_one_slot_only_is_found(record: Record) -> None:
     assert (found.rank, found.evidence["slot"], found.evidence["first"]) == (1, 1, "prefill")
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_slots_that_are_allocated_up_front_are_clean(record: Record, variant: str) -> None:
     clean = record("ep-multiplexing", variant, requests="6", max_tokens="5", stagger="1")
     assert UnallocatedSlot().check(clean) == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col.col005_reserved_code import ReservedCode
@@ -13,6 +11,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import word
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import token
+from tests.looped import looped
 from tests.traces import trace_of
 
 WORDS = {"shutdown": "0xffffffff", "prefill": 0xFFFFFFF0}
@@ -40,12 +39,12 @@ def test_a_token_that_is_a_command_is_found() -> None:
     assert found.message.endswith("are the command prefill: first of a in step 3")
 
 
-@pytest.mark.parametrize("number", [0, 3, -2, 15])
+@looped("number", [0, 3, -2, 15])
 def test_other_slots_are_clean(number: int) -> None:
     assert reserved(word(1, 0, "slot", number)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "config",
     [{}, {"parallel": 3}, {"parallel": {"codebook": ["0xffffffff"]}},
      {"parallel": {"codebook": {"shutdown": "none", "prefill": None, "x": 2**40}}}],
@@ -56,7 +55,7 @@ def test_without_a_codebook_it_is_not_applicable(config: dict[str, Any]) -> None
     assert check(trace, (ReservedCode(),)).not_applicable == ("COL005",)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "variant", "command"),
     [("sentinel-as-slot", "after", "shutdown"), ("v1-head-v2-worker", "before", "prefill")],
 )
@@ -69,6 +68,6 @@ def test_a_command_where_a_slot_stands_is_found(
     assert found[-1].rank == 1
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_slots_far_below_the_codes_are_clean(record: Record, variant: str) -> None:
     assert ReservedCode().check(record("ep-multiplexing", variant, max_tokens="5")) == []

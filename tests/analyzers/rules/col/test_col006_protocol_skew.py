@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.col.col006_protocol_skew import ProtocolSkew
 from tests.analyzers.conftest import Record
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -28,7 +27,7 @@ def test_each_version_is_a_finding() -> None:
     assert [each.evidence["version"] for each in skewed(2, 1, 3, 2)] == [1, 3]
 
 
-@pytest.mark.parametrize("versions", [(2,), (2, 2), (2, float("nan"))])
+@looped("versions", [(2,), (2, 2), (2, float("nan"))])
 def test_one_version_is_clean(versions: tuple[float, ...]) -> None:
     assert skewed(*versions) == []
 
@@ -43,6 +42,6 @@ def test_a_head_without_slots_and_a_worker_with_them_are_found(record: Record) -
     assert (found.rank, found.evidence["version"]) == (1, 2)
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
+@looped("variant", ["before", "after"])
 def test_ranks_of_one_version_are_clean(record: Record, variant: str) -> None:
     assert ProtocolSkew().check(record("ep-multiplexing", variant, max_tokens="5")) == []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.rules.col.col007_collective_alone import CollectiveAlone
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -25,7 +24,7 @@ def test_collectives_of_a_rank_that_is_alone_are_one_finding() -> None:
     assert (found.count, found.evidence["took_ns"]) == (3, 15)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("groups", "named"),
     [
         ([""] * 35, "35 collectives, and"),
@@ -59,7 +58,7 @@ def test_in_a_profile_it_is_worth_knowing_and_what_was_not_measured_is_left_out(
     assert "took_ns" not in found.evidence
 
 
-@pytest.mark.parametrize("expected", ["0,1", "0, 1", None, ""])
+@looped("expected", ["0,1", "0, 1", None, ""])
 def test_collectives_of_several_ranks_are_clean(expected: str | None) -> None:
     rows = [collective(0, 0, expected_ranks=expected)]
 
@@ -75,7 +74,7 @@ def test_a_broadcast_to_oneself_is_found(record: Record) -> None:
     assert "took_ns" not in found.evidence
 
 
-@pytest.mark.parametrize("ranks", ["1", "2"])
+@looped("ranks", ["1", "2"])
 def test_a_rank_that_is_alone_says_nothing(record: Record, ranks: str) -> None:
     clean = record("ep-multiplexing", ranks=ranks, max_tokens="5")
     assert CollectiveAlone().check(clean) == []

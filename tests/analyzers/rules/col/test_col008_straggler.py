@@ -13,6 +13,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.looped import looped
 from tests.traces import trace_of
 
 MS = 1_000_000
@@ -55,7 +56,7 @@ def test_a_rank_that_is_the_only_one_to_be_late_may_be_in_time_most_of_the_time(
     assert (found.rank, found.count, found.evidence["collectives"]) == (1, 20, 80)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("rows", "num_found"),
     [
         pytest.param([met(n, 0, 50 * MS) for n in range(10)], 1, id="as often as counts"),
@@ -98,7 +99,7 @@ def test_clocks_that_differ_do_not_matter() -> None:
     assert (found.rank, found.evidence["cost_ns"]) == (0, 220 * MS)
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([met(n, *((0, 9 * MS) if n % 2 else (9 * MS, 0))) for n in range(20)],
@@ -126,8 +127,8 @@ def test_an_exchange_of_equal_parts_is_waited_for() -> None:
     assert [found.rank for found in straggling(*rows)] == [1]
 
 
-@pytest.mark.parametrize("dialect", ["nccl", "rccl", "old"])
-@pytest.mark.parametrize("late_ms", [0, 2, 5_000])
+@looped("dialect", ["nccl", "rccl", "old"])
+@looped("late_ms", [0, 2, 5_000])
 def test_the_device_that_is_late_is_found_whenever_the_hosts_called(
     tmp_path: Path, dialect: str, late_ms: float
 ) -> None:
@@ -149,7 +150,7 @@ def test_ranks_of_which_it_is_not_known_what_they_met_in_are_not_judged(tmp_path
     assert not Straggler().applies(trace)
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "v2-host-staging"])
+@looped("variant", ["before", "after", "v2-host-staging"])
 def test_a_worker_that_waits_for_commands_is_clean(record: Record, variant: str) -> None:
     pytest.importorskip("torch")
 

@@ -12,6 +12,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import collective
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 SCHEDULED = [row(1, "a"), row(1, "b", rank=1)]
@@ -44,7 +45,7 @@ def test_a_dummy_of_another_kind_is_found() -> None:
     assert found.message.endswith("rank 0 prefill, rank 1 dummy decode")
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pair(2, "mixed", "prefill"), pair(2, "decode", "decode"), pair(2, "mixed", "idle"),

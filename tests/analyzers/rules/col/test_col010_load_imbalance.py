@@ -11,6 +11,7 @@ from stepscope.analyzers.rules.col.col010_load_imbalance import LoadImbalance
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang, vllm
 from tests.analyzers.serving_rows import step
+from tests.looped import looped
 from tests.traces import trace_of
 
 SECOND = 1_000_000_000
@@ -63,7 +64,7 @@ def test_a_rank_that_has_nothing_is_found(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     "lines",
     [
         pytest.param(reports((51, 9), (40, 0)), id="less than twice as many"),

@@ -8,6 +8,7 @@ import pytest
 
 from stepscope.analyzers.rules.cor.cor002_core_double_booked import CoreDoubleBooked
 from tests.analyzers.rows import Row, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -29,7 +30,7 @@ def test_an_overlap_hidden_behind_a_shorter_block_is_found() -> None:
     assert [each.task for each in found] == [2, 3]
 
 
-@pytest.mark.parametrize(
+@looped(
     "second",
     [
         pytest.param(part(2, 1, 8_000, 9_000), id="begins when the first ends"),
@@ -54,7 +55,7 @@ def test_a_block_that_never_ended_keeps_its_core() -> None:
     assert (found.ts_ns, found.end_ns) == (6_000, None)
 
 
-@pytest.mark.parametrize("doubt", [{"closed": False}, {"tables": {"core_spans": "partial"}}])
+@looped("doubt", [{"closed": False}, {"tables": {"core_spans": "partial"}}])
 def test_a_block_without_an_end_proves_nothing_when_rows_may_be_missing(
     doubt: dict[str, Any],
 ) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor003_mix_parts_skewed import MixPartsSkewed
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import mix, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -39,7 +38,7 @@ def test_blocks_of_one_kernel_are_one_finding_placed_at_the_worst() -> None:
     assert found.evidence["skew_ns"] == 9_000
 
 
-@pytest.mark.parametrize(("max_share", "count"), [(0.29, 1), (0.31, 0)])
+@looped(("max_share", "count"), [(0.29, 1), (0.31, 0)])
 def test_the_share_is_a_threshold(max_share: float, count: int) -> None:
     spans = mix(1, {0: 0, 1: 3_000}, ended=10_000, dispatched=0)
 
@@ -52,7 +51,7 @@ def test_parts_that_start_within_the_dispatch_of_one_another_are_clean() -> None
     assert MixPartsSkewed().check(trace_of(core_spans=spans)) == []
 
 
-@pytest.mark.parametrize(("run_ns", "count"), [(332, 0), (1_000, 1)])
+@looped(("run_ns", "count"), [(332, 0), (1_000, 1)])
 def test_blocks_that_run_for_less_than_it_takes_to_get_them_onto_cores_are_left_out(
     run_ns: int, count: int
 ) -> None:
@@ -64,9 +63,7 @@ def test_blocks_that_run_for_less_than_it_takes_to_get_them_onto_cores_are_left_
     assert len(MixPartsSkewed().check(trace_of(core_spans=spans))) == count
 
 
-@pytest.mark.parametrize(
-    ("folder", "count"), [("TestSpmdStarvation_Case1", 0), ("TestMixedExample_case1", 6)]
-)
+@looped(("folder", "count"), [("TestSpmdStarvation_Case1", 0), ("TestMixedExample_case1", 6)])
 def test_kernels_of_a_few_hundred_nanoseconds_are_left_to_cor009(
     shared_data: Path, folder: str, count: int
 ) -> None:

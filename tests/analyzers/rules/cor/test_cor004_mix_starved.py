@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor004_mix_starved import MixStarved
 from tests.analyzers.rows import Row, mix, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 TASKS = [task(1, "qk_pv L0", shape="MIX"), task(2, "push L0", 40)]
@@ -38,7 +37,7 @@ def test_work_that_was_ready_before_does_not_overtake() -> None:
     assert MixStarved().check(trace_of(core_spans=[*old, *starved(11_500)], tasks=TASKS)) == []
 
 
-@pytest.mark.parametrize(("max_turns", "count"), [(10.9, 1), (11.0, 0)])
+@looped(("max_turns", "count"), [(10.9, 1), (11.0, 0)])
 def test_turns_to_a_core_are_a_threshold(max_turns: float, count: int) -> None:
     trace = trace_of(core_spans=[*young(12), *starved(11_500)])
 

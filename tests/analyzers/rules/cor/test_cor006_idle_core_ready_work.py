@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor006_idle_core_ready_work import IdleCoreReadyWork
 from tests.analyzers.rows import mix, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -62,7 +61,7 @@ def test_a_task_that_starts_all_together_does_not_count() -> None:
     assert IdleCoreReadyWork().check(trace_of(core_spans=[late], tasks=tasks)) == []
 
 
-@pytest.mark.parametrize(("dispatched", "count"), [(11_900, 0), (60_000, 1)])
+@looped(("dispatched", "count"), [(11_900, 0), (60_000, 1)])
 def test_what_a_scheduler_pass_takes_is_not_counted(dispatched: int, count: int) -> None:
     spans = [part(1, 1, 0, 10_000), part(2, 1, dispatched, 100_000, ready_ns=5_000)]
 

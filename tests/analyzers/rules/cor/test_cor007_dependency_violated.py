@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor007_dependency_violated import DependencyViolated
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 TASKS = [task(1, "qk r0"), task(2, "softmax r0")]
@@ -77,7 +76,7 @@ def test_a_dummy_ended_when_it_retired() -> None:
     assert found.evidence["worst_early_ns"] == 1_000
 
 
-@pytest.mark.parametrize(("closed", "count"), [(True, 1), (False, 0)])
+@looped(("closed", "count"), [(True, 1), (False, 0)])
 def test_what_never_ended_counts_only_when_no_row_can_be_missing(closed: bool, count: int) -> None:
     spans = [part(1, 0, 0, None), part(2, 1, 3_000, 6_000)]
     trace = trace_of(core_spans=spans, task_edges=[edge(1, 2)], closed=closed)
@@ -88,7 +87,7 @@ def test_what_never_ended_counts_only_when_no_row_can_be_missing(closed: bool, c
     assert all("never ended" in each.message for each in found)
 
 
-@pytest.mark.parametrize("case", ["TestQwen2L_StressBatch16Seq3500", "TestBenchmarkBgemm_Case1"])
+@looped("case", ["TestQwen2L_StressBatch16Seq3500", "TestBenchmarkBgemm_Case1"])
 def test_a_real_runtime_keeps_its_dependencies(shared_data: Path, case: str) -> None:
     trace = Trace.open(shared_data / "swimlane" / case)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor008_sync_start_split import SyncStartSplit
 from tests.analyzers.rows import Row, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -29,7 +28,7 @@ def test_blocks_that_were_dispatched_later_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize(("state", "count"), [("complete", 1), ("partial", 0)])
+@looped(("state", "count"), [("complete", 1), ("partial", 0)])
 def test_blocks_that_never_came_count_when_no_row_can_be_missing(state: str, count: int) -> None:
     trace = trace_of(
         core_spans=[part(1, 0, 0, 900)], tasks=[sync(1, 3)], tables={"core_spans": state}
@@ -52,7 +51,7 @@ def held_until(end_ns: int) -> Row:
     return part(9, 1, -40_000, end_ns, block=0)
 
 
-@pytest.mark.parametrize(("end_ns", "count"), [(1_200, 1), (90, 0)])
+@looped(("end_ns", "count"), [(1_200, 1), (90, 0)])
 def test_a_block_whose_core_was_held_at_the_first_dispatch_is_late_however_soon_it_came(
     end_ns: int, count: int
 ) -> None:
@@ -64,7 +63,7 @@ def test_a_block_whose_core_was_held_at_the_first_dispatch_is_late_however_soon_
     assert all("1 of 2 blocks at first, the last 1.4 µs" in each.message for each in found)
 
 
-@pytest.mark.parametrize("dispatch_ns", [150, 1_500])
+@looped("dispatch_ns", [150, 1_500])
 def test_a_block_put_behind_what_its_core_still_ran_is_dispatched_with_the_others(
     dispatch_ns: int,
 ) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor009_dispatch_bound import DispatchBound
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import mix, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -41,7 +40,7 @@ def test_a_block_that_was_staged_early_waits_from_when_it_was_ready() -> None:
     assert DispatchBound().check(trace_of(core_spans=spans)) == []
 
 
-@pytest.mark.parametrize(("max_ratio", "count"), [(1.9, 1), (2.0, 0)])
+@looped(("max_ratio", "count"), [(1.9, 1), (2.0, 0)])
 def test_the_ratio_is_a_threshold(max_ratio: float, count: int) -> None:
     spans = [part(1, 1, 2_000, 3_000, ready_ns=0)]
 

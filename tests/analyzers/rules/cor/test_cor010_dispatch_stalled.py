@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor001_mix_on_occupied_group import MixOnOccupiedGroup
 from stepscope.analyzers.rules.cor.cor010_dispatch_stalled import DispatchStalled
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, mix, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 END = 500_000_000
@@ -134,9 +133,7 @@ def test_a_ring_that_can_never_move_is_not_blamed_on_threads() -> None:
     assert found.fix.startswith("make the rings larger, or end scopes early")
 
 
-@pytest.mark.parametrize(
-    "rings", [{"task_slots": "4"}, {"task_slots": "1"}, {"dep_entries": "2"}], ids=str
-)
+@looped("rings", [{"task_slots": "4"}, {"task_slots": "1"}, {"dep_entries": "2"}], ids=str)
 def test_the_engine_with_a_ring_too_small_for_a_scope_is_told_to_make_it_larger(
     record: Record, rings: dict[str, str]
 ) -> None:
@@ -187,7 +184,7 @@ def test_what_stalls_comes_before_what_waits_for_it() -> None:
     assert (found.task, found.evidence["tasks left"]) == (1, 2)
 
 
-@pytest.mark.parametrize(("closed", "count"), [(True, 1), (False, 0)])
+@looped(("closed", "count"), [(True, 1), (False, 0)])
 def test_a_step_that_had_not_ended_is_stalled_after_a_time_of_silence(
     closed: bool, count: int
 ) -> None:

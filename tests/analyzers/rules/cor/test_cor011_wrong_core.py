@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.rules.cor.cor011_wrong_core import WrongCore
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import part
+from tests.looped import looped
 from tests.traces import trace_of
 
 # Two groups: AICs 0 and 1, then the AIVs of group 0, 2 and 3, and those of group 1, 4 and 5.
@@ -62,14 +61,14 @@ def test_blocks_of_one_place_on_one_core_are_one_finding() -> None:
     assert (found.count, found.task, found.ts_ns) == (3, 1, 100)
 
 
-@pytest.mark.parametrize("config", [{"settings": 5}, {"device": {"core_types": ["gpu"]}}, {}])
+@looped("config", [{"settings": 5}, {"device": {"core_types": ["gpu"]}}, {}])
 def test_a_configuration_that_says_nothing_of_cores_is_passed_over(
     config: dict[str, object],
 ) -> None:
     assert WrongCore().check(trace_of(core_spans=[part(1, 2, 0, 9)], config=config)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "case",
     ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500", "TestSpmdStarvation_Case1"],
 )
@@ -77,7 +76,7 @@ def test_a_real_runtime_uses_the_cores_that_it_means(shared_data: Path, case: st
     assert WrongCore().check(Trace.open(shared_data / "swimlane" / case)) == []
 
 
-@pytest.mark.parametrize(("shape", "core"), [("AIC", 1), ("AIV", 0)])
+@looped(("shape", "core"), [("AIC", 1), ("AIV", 0)])
 def test_a_block_whose_shape_needs_another_kind_of_core_is_found(shape: str, core: int) -> None:
     """Where it was said to be meant for the very core that it ran on."""
     span = part(1, core, 100, 900, shape=shape, core_kind=("AIC", "AIV0")[core])

@@ -11,6 +11,7 @@ from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor.cor012_blocks_not_run import BlocksNotRun
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEP = {"step": 1, "ts_ns": 0, "dur_ns": 100, "kind": "decode"}
@@ -37,14 +38,14 @@ def test_a_task_of_which_some_blocks_ran_is_found() -> None:
     assert (found.evidence["blocks that ran"], found.evidence["blocks"]) == (1, 2)
 
 
-@pytest.mark.parametrize(
+@looped(
     "steps", [pytest.param([STEP], id="its step ended"), pytest.param([], id="no steps at all")]
 )
 def test_a_task_without_an_outcome_is_over_when_its_graph_is(steps: list[Row]) -> None:
     assert len(not_run(task(2, "qk"), steps=steps)) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     "sound",
     [
         task(1, "qk", outcome="run"),
@@ -62,7 +63,7 @@ def test_a_task_of_a_step_that_has_not_ended_may_yet_run() -> None:
     assert not_run(task(2, "qk"), steps=[STEP | {"dur_ns": None}]) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "missing",
     [{"closed": False}, {"tables": {"tasks": "complete", "core_spans": "partial"}}],
     ids=["cut off", "some blocks are missing"],
@@ -80,6 +81,6 @@ def test_an_engine_that_reads_the_predicate_of_another_task_is_found(record: Rec
     assert {each.evidence["blocks that ran"] for each in found} == {0}
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "barrier"])
+@looped("variant", ["before", "after", "barrier"])
 def test_sound_engines_are_clean(record: Record, variant: str) -> None:
     assert BlocksNotRun().check(record("mix-admission", variant)) == []

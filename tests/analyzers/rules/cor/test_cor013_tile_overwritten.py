@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor.cor013_tile_overwritten import TileOverwritten
@@ -16,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, mix, part, task
 from tests.engine.asked import asked
+from tests.looped import looped
 from tests.random_configurations.count_cores import wrong_blocks
 from tests.random_configurations.tables import Tables
 from tests.traces import trace_of
@@ -99,7 +98,7 @@ def test_a_trace_without_local_memories_is_not_judged() -> None:
     assert check(trace, (TileOverwritten(),)).not_applicable == ("COR013",)
 
 
-@pytest.mark.parametrize("policy", ["before", "uniform", "per-core-slot", "all-idle-or-pending"])
+@looped("policy", ["before", "uniform", "per-core-slot", "all-idle-or-pending"])
 def test_policies_that_start_parts_apart_are_found_where_hardware_does_not_queue(
     tmp_path: Path, policy: str
 ) -> None:
@@ -117,8 +116,8 @@ def test_a_mix_that_is_admitted_on_its_aic_alone_is_found(record: Record) -> Non
     assert TileOverwritten().check(record("mix-admission", fault="late-part-overwrites-tile"))
 
 
-@pytest.mark.parametrize("policy", ["after", "barrier", "reserve-group"])
-@pytest.mark.parametrize("late_part", [each.name for each in LATE_PARTS if each is not WAITS])
+@looped("policy", ["after", "barrier", "reserve-group"])
+@looped("late_part", [each.name for each in LATE_PARTS if each is not WAITS])
 def test_policies_that_start_all_parts_together_harm_nothing_where_hardware_does_not_queue(
     tmp_path: Path, policy: str, late_part: str
 ) -> None:

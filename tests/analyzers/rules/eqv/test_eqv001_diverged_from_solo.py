@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.eqv.eqv001_diverged_from_solo import DivergedFrom
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import said
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAME = [said("a", n, f"a{n}", f"a{n}") for n in range(3)]
@@ -34,7 +35,7 @@ def test_what_was_meant_for_another_request_is_told() -> None:
     assert (found.request, found.evidence["digest is that of"]) == ("b", "a, token 2")
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param(SAME, id="equal"),
@@ -48,7 +49,7 @@ def test_other_outputs_are_clean(rows: list[Row]) -> None:
     assert diverged(*rows) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("fault", "variant", "requests"),
     [
         ("full-accept-not-trimmed", "after", {"req-01": 8}),
@@ -75,7 +76,7 @@ def test_rows_that_were_mixed_up_name_whose_they_are(record: Record) -> None:
     assert {each.evidence["digest is that of"] for each in found} == {"req-00, token 2"}
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "v2-grouped-gemm"])
+@looped("variant", ["before", "after", "v2-grouped-gemm"])
 def test_outputs_equal_to_solo_runs_are_clean(record: Record, variant: str) -> None:
     pytest.importorskip("torch")
 

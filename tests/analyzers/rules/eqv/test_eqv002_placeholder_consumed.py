@@ -10,6 +10,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import row, token
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAID = [token(1, "a", 0), token(3, "a", 1)]
@@ -45,7 +46,7 @@ def test_a_decode_from_an_older_token_is_found() -> None:
     assert found.message.startswith("1 request decoded from a token that was not their last")
 
 
-@pytest.mark.parametrize(
+@looped(
     "one",
     [
         pytest.param(read(5, 3), id="the last token"),
@@ -70,7 +71,7 @@ def test_decodes_that_idled_and_read_a_placeholder_are_found(record: Record) -> 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "flag-off"])
+@looped("variant", ["before", "after", "flag-off"])
 def test_decodes_that_read_what_was_sampled_last_are_clean(record: Record, variant: str) -> None:
     trace = record("mixed-batches", variant, **SMALL)
 

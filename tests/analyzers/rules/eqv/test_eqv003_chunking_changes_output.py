@@ -12,6 +12,7 @@ from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import said
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import chunk, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 CHUNKED = [
@@ -41,7 +42,7 @@ def test_a_prompt_in_chunks_that_gives_another_token_is_found() -> None:
     assert DivergedFromSolo().check(trace(WRONG, AFTER, RIGHT)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("outputs", "rows"),
     [
         pytest.param([WRONG, RIGHT | {"digest": "x"}], None, id="whole prompts are wrong too"),
@@ -69,7 +70,7 @@ def test_history_that_is_seen_up_to_the_chunks_end_is_found(record: Record) -> N
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("window", ["0", "8"])
+@looped("window", ["0", "8"])
 def test_prompts_whose_chunks_change_nothing_are_clean(record: Record, window: str) -> None:
     pytest.importorskip("torch")
     clean = record("mixed-batches", executor="torch", window=window, requests="4")

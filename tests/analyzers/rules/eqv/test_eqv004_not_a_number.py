@@ -9,6 +9,7 @@ from stepscope.analyzers.rules.eqv.eqv004_not_a_number import NotANumber
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import said
 from tests.analyzers.serving_rows import step
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -24,7 +25,7 @@ def test_tokens_of_logits_that_are_not_numbers_are_found() -> None:
     assert (found.ts_ns, found.end_ns, found.count) == (20, 30, 2)
 
 
-@pytest.mark.parametrize("digest", ["a0", "NaN", "", None])
+@looped("digest", ["a0", "NaN", "", None])
 def test_other_digests_are_clean(digest: str | None) -> None:
     assert NotANumber().check(trace_of(outputs=[said("a", 0, digest, "a0")])) == []
 

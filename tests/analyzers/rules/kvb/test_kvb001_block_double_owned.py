@@ -15,6 +15,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -50,7 +51,7 @@ def test_a_claim_behind_a_block_that_was_let_go_and_freed_is_an_owner_again() ->
     assert [(each.request, each.ts_ns, each.end_ns) for each in found] == [("b", 40, 60)]
 
 
-@pytest.mark.parametrize("op", ["cache", "evict", "copy"])
+@looped("op", ["cache", "evict", "copy"])
 def test_what_happens_to_the_contents_of_a_block_makes_nobody_its_owner(op: str) -> None:
     assert doubled(owned("claim", 7, "a", 10), owned(op, 7, "b", 20, block_hash="beef")) == []
 
@@ -74,7 +75,7 @@ def test_slots_are_said_to_be_slots() -> None:
     assert found.message == "b was given 1 slot that a still had: first slot 1, neither let go"
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([owned("release", 7, "a", 30), owned("claim", 7, "b", 30)], id="one moment"),
@@ -98,7 +99,7 @@ def test_a_block_is_claimed_from_those_who_shared_it_too() -> None:
     assert (found.request, found.evidence["holder"], found.end_ns) == ("c", "b", 60)
 
 
-@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+@looped("order", list(permutations(range(3))), ids=str)
 def test_a_claim_and_shares_of_one_moment_are_a_prefix_cache_in_any_order_of_rows(
     order: tuple[int, ...],
 ) -> None:
@@ -107,7 +108,7 @@ def test_a_claim_and_shares_of_one_moment_are_a_prefix_cache_in_any_order_of_row
     assert doubled(*(rows[place] for place in order)) == []
 
 
-@pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
+@looped("order", list(permutations(range(3))), ids=str)
 def test_two_claims_of_one_moment_are_two_owners_whoever_shares(order: tuple[int, ...]) -> None:
     rows = [owned("claim", 7, "a", 10), owned("share", 7, "b", 10), owned("claim", 7, "c", 10)]
 
@@ -132,7 +133,7 @@ def test_a_move_leaves_the_slot_that_was_had_before() -> None:
     assert len(doubled(*rows, owned("claim", 0, "b", 30, **slot))) == 1
 
 
-@pytest.mark.parametrize("doubt", [{"closed": False}, {"tables": {"allocations": "partial"}}])
+@looped("doubt", [{"closed": False}, {"tables": {"allocations": "partial"}}])
 def test_a_release_that_is_missing_proves_nothing_when_rows_may_be(doubt: dict[str, Any]) -> None:
     assert doubled(owned("claim", 7, "a", 10), owned("claim", 7, "b", 30), **doubt) == []
 
@@ -149,7 +150,7 @@ def test_a_release_that_comes_too_early_is_found_in_a_recorded_run(record: Recor
     assert {each.evidence["holder"] for each in found} == {victim["owner"]}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("scenario", "variant"),
     [
         ("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "before"),

@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import owned
+from tests.looped import looped
 from tests.traces import trace_of
 
 LIFE = [event("a", "arrive", 0), event("b", "arrive", 0), event("b", "finish", 1_000)]
@@ -28,7 +29,7 @@ def leaked(*rows: Row, ended: Row | None = None) -> list[Finding]:
     return BlockLeaked().check(kept(*rows, ended=ended))
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([owned("claim", 4, "a", 10), owned("let-go", 4, "a", 400)], id="let go"),
@@ -58,7 +59,7 @@ def test_blocks_of_a_request_that_ended_are_found() -> None:
     assert found.evidence["first ended by"] == "abort: the client hung up"
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         pytest.param([owned("release", 4, "a", 400)], id="released in the end"),
@@ -87,7 +88,7 @@ def test_slots_and_blocks_are_findings_of_their_own() -> None:
     assert [each.message.split(" of ")[0] for each in found] == ["1 KV block", "1 slot"]
 
 
-@pytest.mark.parametrize(
+@looped(
     "doubt", [{"closed": False}, {"tables": {"allocations": "partial", "lifecycle": "complete"}}]
 )
 def test_it_is_not_applicable_when_rows_may_be_missing(doubt: dict[str, Any]) -> None:
@@ -109,7 +110,7 @@ def test_an_end_that_releases_nothing_is_found_in_a_recorded_run(record: Record)
     assert (found.request, found.count) == (first, held)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("scenario", "variant"),
     [
         ("fcfs-preemption", "before"), ("fcfs-preemption", "after"), ("slot-recycling", "before"),

@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import chunk, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -88,7 +89,7 @@ def test_the_worst_five_are_named() -> None:
     assert found.message.endswith("r4 (80 and 40, preempted 0 times), ...")
 
 
-@pytest.mark.parametrize("variant", ["before", "order-only"])
+@looped("variant", ["before", "order-only"])
 def test_preempting_whoever_is_in_another_bucket_thrashes(record: Record, variant: str) -> None:
     (found,) = PreemptionThrash().check(record("fcfs-preemption", variant))
 
@@ -96,7 +97,7 @@ def test_preempting_whoever_is_in_another_bucket_thrashes(record: Record, varian
     assert found.evidence["new_tokens"] == 5_054
 
 
-@pytest.mark.parametrize("variant", ["after"])
+@looped("variant", ["after"])
 def test_a_few_preemptions_for_blocks_are_clean(record: Record, variant: str) -> None:
     assert PreemptionThrash().check(record("fcfs-preemption", variant)) == []
 

@@ -13,6 +13,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import owned
+from tests.looped import looped
 from tests.traces import trace_of
 
 LAYOUT = {"layout": {"num_slots": 2, "slot_tokens": 8, "token_bytes": 10}}
@@ -54,7 +55,7 @@ def test_a_read_of_which_the_end_is_not_known_is_told_without_its_bytes() -> Non
     assert found.message.endswith("what old had left there: first some in step 70")
 
 
-@pytest.mark.parametrize(
+@looped(
     "read",
     [
         pytest.param(access("read", 70, 3), id="its own"),
@@ -67,7 +68,7 @@ def test_other_reads_are_clean(read: Row) -> None:
     assert dirty(read) == []
 
 
-@pytest.mark.parametrize("config", [{}, {"layout": {"slot_tokens": "8"}}, {"layout": 3}])
+@looped("config", [{}, {"layout": {"slot_tokens": "8"}}, {"layout": 3}])
 def test_without_the_size_of_a_slot_it_is_not_applicable(config: dict[str, Any]) -> None:
     trace = recycled(access("read", 70, 2), config=config)
 
@@ -83,8 +84,8 @@ def test_a_slot_that_is_recycled_without_clearing_is_found(record: Record) -> No
     assert found.step == 14
 
 
-@pytest.mark.parametrize("variant", ["before", "after"])
-@pytest.mark.parametrize("fault", [None, "skip-mirror-refresh"])
+@looped("variant", ["before", "after"])
+@looped("fault", [None, "skip-mirror-refresh"])
 def test_slots_that_start_clean_are_clean(record: Record, variant: str, fault: str | None) -> None:
     chosen = fault if variant == "before" else None
 

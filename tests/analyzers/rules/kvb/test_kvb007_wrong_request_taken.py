@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.kvb.kvb007_wrong_request_taken import WrongRequestTaken
 from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event, life
+from tests.looped import looped
 from tests.traces import trace_of
 
 RUNS = [event("r1", "arrive", 0), event("r1", "admit", 10)]
@@ -46,7 +46,7 @@ def test_a_victim_that_came_back_was_not_lost() -> None:
     assert "lost" not in found.evidence
 
 
-@pytest.mark.parametrize("between", ["preempt", "defer"])
+@looped("between", ["preempt", "defer"])
 def test_a_request_that_waited_in_between_is_clean(between: str) -> None:
     assert taken(*RUNS, event("r1", between, 15), event("r1", "resume", 20)) == []
 
@@ -82,6 +82,6 @@ def test_a_victim_that_is_popped_in_place_of_the_admitted_is_found(record: Recor
     )
 
 
-@pytest.mark.parametrize("variant", ["before", "after", "order-only", "defer-only"])
+@looped("variant", ["before", "after", "order-only", "defer-only"])
 def test_engines_that_take_whom_they_admit_are_clean(record: Record, variant: str) -> None:
     assert WrongRequestTaken().check(record("fcfs-preemption", variant)) == []

@@ -12,6 +12,7 @@ from stepscope.analyzers.rules.kvb.kvb008_hold_and_wait import HoldAndWait
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode, owned, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 NOTHING: dict[str, Any] = {"num_prefill_tokens": 0, "num_decode_tokens": 0, "num_waiting": 2}
@@ -68,7 +69,7 @@ def test_who_holds_tokens_and_lacks_blocks_does_not_wait_for_what_the_others_hol
     assert stuck(IDLE, held=[each | {"resource": "kv-token"} for each in HELD]) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("steps", "told", "held"),
     [
         pytest.param([decode(n, 2) for n in range(3, 13)], None, None, id="they run"),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.kvb.kvb009_retraction_storm import RetractionStorm
 from stepscope.ingest.trace import Trace
 from tests.analyzers.engine_reports import log_of, retraction, sglang, vllm
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -45,9 +44,7 @@ def test_a_total_counts_by_what_it_grew(tmp_path: Path) -> None:
     assert (found.evidence["rounds"], found.evidence["requests"]) == (4, 7)
 
 
-@pytest.mark.parametrize(
-    "seconds", [(0, 1, 2), (0, 20, 40, 60, 80), (0, 1, 2, 30, 31, 32)], ids=str
-)
+@looped("seconds", [(0, 1, 2), (0, 20, 40, 60, 80), (0, 1, 2, 30, 31, 32)], ids=str)
 def test_a_few_rounds_are_clean(tmp_path: Path, seconds: tuple[int, ...]) -> None:
     trace = log_of(tmp_path, *(retraction(second) for second in seconds))
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv001_request_starved import RequestStarved
 from tests.analyzers.rows import Row, event, life
+from tests.looped import looped
 from tests.traces import trace_of
 
 OTHER = life("other", 1, 2, 30)
@@ -35,7 +34,7 @@ def test_a_request_that_is_still_there_after_its_deadline_is_found() -> None:
     assert found.evidence["waited_ns"] == 99
 
 
-@pytest.mark.parametrize(("ended_at", "count"), [(40, 0), (50, 1)])
+@looped(("ended_at", "count"), [(40, 0), (50, 1)])
 def test_an_abort_counts_only_from_the_deadline_on(ended_at: int, count: int) -> None:
     rows = [event("r", "arrive", 0, deadline_ns=50), event("r", "abort", ended_at, cause="gone")]
 
@@ -44,7 +43,7 @@ def test_an_abort_counts_only_from_the_deadline_on(ended_at: int, count: int) ->
     assert [each.evidence["outcome"] for each in found] == ["abort: gone"] * count
 
 
-@pytest.mark.parametrize(("rejected_at", "count"), [(0, 0), (10, 1)])
+@looped(("rejected_at", "count"), [(0, 0), (10, 1)])
 def test_a_reject_counts_when_the_request_had_waited(rejected_at: int, count: int) -> None:
     rows = [event("r", "arrive", 0, deadline_ns=15), event("r", "reject", rejected_at)]
 

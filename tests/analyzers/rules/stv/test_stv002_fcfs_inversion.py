@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv002_fcfs_inversion import FcfsInversion
 from tests.analyzers.rows import Row, decision, event, life
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -94,7 +93,7 @@ def test_a_preempted_request_left_out_while_a_younger_comes_in_is_found() -> Non
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@looped(
     ("resource", "count"), [(None, 0), ("grammar", 0), ("lora", 0), ("bucket", 1), ("kv-block", 1)]
 )
 def test_an_older_request_that_is_not_ready_is_not_passed_over(
@@ -106,7 +105,7 @@ def test_an_older_request_that_is_not_ready_is_not_passed_over(
     assert len(inversions(*rows, decisions=[told])) == count
 
 
-@pytest.mark.parametrize(("resource", "count"), [("stale-output", 0), ("kv-block", 1)])
+@looped(("resource", "count"), [("stale-output", 0), ("kv-block", 1)])
 def test_a_preempted_request_that_is_not_ready_again_is_not_passed_over(
     resource: str, count: int
 ) -> None:
@@ -118,7 +117,7 @@ def test_a_preempted_request_that_is_not_ready_again_is_not_passed_over(
     assert len(inversions(*old, *young, later, decisions=[left_out])) == count
 
 
-@pytest.mark.parametrize(("order", "count"), [(["2", "1"], 0), (["1", "2"], 1)])
+@looped(("order", "count"), [(["2", "1"], 0), (["1", "2"], 1)])
 def test_nobody_is_passed_over_by_who_stood_before_it_when_the_queue_was_sorted(
     order: list[str], count: int
 ) -> None:
@@ -198,9 +197,7 @@ def test_a_running_request_left_out_of_a_batch_is_not_an_inversion() -> None:
     assert inversions(*running, *young, decisions=[left_out]) == []
 
 
-@pytest.mark.parametrize(
-    ("bound", "severity"), [(2, "info"), (1, "warning"), (0, "warning"), (None, "warning")]
-)
+@looped(("bound", "severity"), [(2, "info"), (1, "warning"), (0, "warning"), (None, "warning")])
 def test_to_be_passed_as_often_as_the_engine_is_set_to_allow_is_no_warning(
     bound: int | None, severity: str
 ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from stepscope.engine.faults.fcfs import BURSTS
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, token
+from tests.looped import looped
 from tests.traces import trace_of
 
 # Two requests get a token in steps 1 to 3; then prefills run until step 9.
@@ -39,9 +38,7 @@ def test_a_long_gap_is_found_and_blamed_on_the_steps_in_it() -> None:
     assert found.evidence["median_gap_ns"] == 10
 
 
-@pytest.mark.parametrize(
-    ("max_ratio", "min_gap_ns", "num_stalled"), [(6.9, 69, 1), (7, 69, 0), (6.9, 70, 0)]
-)
+@looped(("max_ratio", "min_gap_ns", "num_stalled"), [(6.9, 69, 1), (7, 69, 0), (6.9, 70, 0)])
 def test_a_gap_that_is_just_as_long_as_is_allowed_is_clean(
     max_ratio: float, min_gap_ns: int, num_stalled: int
 ) -> None:
@@ -145,7 +142,7 @@ def test_a_request_of_one_token_has_no_gap() -> None:
     assert stalled(token(1, "a", 0), token(11, "b", 0)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     ("variant", "settings"),
     [("defer-only", {}), ("defer-only", BURSTS)],
     ids=["shorter", "shorter-bursts"],

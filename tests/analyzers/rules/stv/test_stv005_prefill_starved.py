@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv005_prefill_starved import PrefillStarved
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
+from tests.looped import looped
 from tests.traces import trace_of
 
 STARVED = {"reserved_tokens": 100, "num_waiting": 3}
@@ -35,14 +34,14 @@ def test_a_step_that_works_on_a_prompt_ends_the_run() -> None:
     assert starved(*steps, prefill(3, 10, 40, **STARVED)) == []
 
 
-@pytest.mark.parametrize(("num_steps", "num_found"), [(8, 0), (9, 1)])
+@looped(("num_steps", "num_found"), [(8, 0), (9, 1)])
 def test_more_than_eight_steps_running_are_too_many(num_steps: int, num_found: int) -> None:
     steps = [decode(n, 40, **STARVED) for n in range(num_steps)]
 
     assert len(PrefillStarved().check(trace_of(steps=steps))) == num_found
 
 
-@pytest.mark.parametrize("sound", [{"reserved_tokens": 99}, {"num_waiting": 0}])
+@looped("sound", [{"reserved_tokens": 99}, {"num_waiting": 0}])
 def test_a_reserve_that_leaves_something_or_starves_nobody_is_clean(sound: Row) -> None:
     assert starved(*(decode(n, 40, **{**STARVED, **sound}) for n in range(1, 9))) == []
 

@@ -11,6 +11,7 @@ from stepscope.analyzers.rules.stv.stv006_head_of_line_blocked import HeadOfLine
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import decode, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 PAGED = {"engine": {"max_num_seqs": 8, "block_size": 16}}
@@ -125,7 +126,7 @@ def test_a_free_slot_is_no_room_where_a_pool_of_blocks_may_lack_them() -> None:
     assert served_alone(4, kv_blocks_free=0, kv_blocks_total=9) == []
 
 
-@pytest.mark.parametrize("num_running", [4, 5])
+@looped("num_running", [4, 5])
 def test_waiting_for_a_slot_is_clean(num_running: int) -> None:
     assert served_alone(4, num_running=num_running) == []
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.rules.stv.stv007_schedule_livelock import ScheduleLivelock
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import decision
 from tests.analyzers.serving_rows import decode, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -47,7 +46,7 @@ def test_a_batch_that_runs_again_and_again_from_the_same_tokens_is_found() -> No
     assert found.evidence["steps"] == 11
 
 
-@pytest.mark.parametrize("stride", [1, None], ids=["gets on", "not known"])
+@looped("stride", [1, None], ids=["gets on", "not known"])
 def test_a_batch_that_gets_on_or_of_which_it_is_not_known_is_clean(stride: int | None) -> None:
     steps = [decode(n, 1) for n in range(1, 40)]
     rows = [row(n, "a", num_computed=stride and n * stride) for n in range(1, 40)]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv008_premature_reject import PrematureReject
 from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = [decode(n, 1, kv_blocks_total=120, kv_blocks_free=n) for n in (1, 2, 3)]
@@ -42,7 +41,7 @@ def test_requests_that_were_dropped_for_one_reason_are_one_finding() -> None:
     assert (found.count, found.request) == (8, "r1")
 
 
-@pytest.mark.parametrize(
+@looped(
     "row",
     [
         rejected("r1", 121),

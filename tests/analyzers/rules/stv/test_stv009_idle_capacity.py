@@ -11,6 +11,7 @@ from stepscope.analyzers.rules.stv.stv009_idle_capacity import IdleCapacity
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 FOUR_SLOTS: dict[str, Any] = {"engine": {"max_num_seqs": 8, "num_slots": 4}}
@@ -46,7 +47,7 @@ def test_without_a_declaration_the_most_that_ever_ran_is_how_many_running_slots_
     assert (found.step, found.evidence["running slots"]) == (2, 4)
 
 
-@pytest.mark.parametrize(
+@looped(
     "steps",
     [
         pytest.param([decode(1, 3, num_waiting=2)], id="one step"),
@@ -91,14 +92,14 @@ def held(free: int, *decisions: Row, **more: Any) -> list[Finding]:
     )
 
 
-@pytest.mark.parametrize(("needed", "free"), [(31, 30), (76, 75)])
+@looped(("needed", "free"), [(31, 30), (76, 75)])
 def test_a_head_of_the_queue_that_lacks_blocks_is_clean_however_many_are_free(
     needed: int, free: int
 ) -> None:
     assert held(free, told(needed, free)) == []
 
 
-@pytest.mark.parametrize("free", [9, 90])
+@looped("free", [9, 90])
 def test_a_head_that_has_what_it_lacked_before_is_found_however_few_are_free(free: int) -> None:
     (found,) = held(free, told(needed=9, available=2))
 
@@ -137,7 +138,7 @@ def test_those_who_are_not_ready_and_those_behind_them_take_no_running_slot() ->
     assert len(waiting(1)) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     ("resource", "count"),
     [("grammar", 0), ("lora", 0), ("encoder-budget", 0), ("pause", 0), ("selection", 1)],
 )
@@ -162,7 +163,7 @@ def test_a_step_that_took_blocks_from_somebody_had_none_to_spare() -> None:
     assert len(held(50, lost[0])) == 1
 
 
-@pytest.mark.parametrize(("available", "count"), [(0, 0), (None, 0), (2, 1)])
+@looped(("available", "count"), [(0, 0), (None, 0), (2, 1)])
 def test_blocks_that_were_free_after_a_preemption_were_not_there_for_who_waits(
     available: int | None, count: int
 ) -> None:
@@ -208,7 +209,7 @@ def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert IdleCapacity().check(record(scenario)) == []
 
 
-@pytest.mark.parametrize(("rounds", "count"), [(4, 0), (3, 1), (0, 1)])
+@looped(("rounds", "count"), [(4, 0), (3, 1), (0, 1)])
 def test_steps_that_are_the_decodes_by_declaration_are_not_idle(rounds: int, count: int) -> None:
     pool = {"num_waiting": 1, "kv_blocks_free": 90, "kv_blocks_total": 100}
     config = {**FOUR_SLOTS, "scheduler": {"decode_rounds": rounds}}

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
@@ -16,6 +15,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision
 from tests.analyzers.serving_rows import decode, prefill, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 ROOM: dict[str, Any] = {"num_waiting": 5, "kv_blocks_free": 60, "kv_blocks_total": 100}
@@ -62,7 +62,7 @@ def test_waiting_behind_somebody_is_no_reason() -> None:
     assert len(stalled(*(decode(n, 3, **ROOM) for n in range(1, 9)), told=told)) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     "taken",
     [{"kv_blocks_free": 20}, {"num_running": 8}, {"num_waiting": 0}, {"kv_blocks_free": None}],
     ids=["blocks", "max_num_seqs", "nobody waits", "not known"],
@@ -110,7 +110,7 @@ def test_an_engine_that_remembers_that_its_batch_was_full_is_found(record: Recor
     assert found.evidence["waiting at most"] == 20
 
 
-@pytest.mark.parametrize(("free", "count"), [(1, 1), (0, 0)])
+@looped(("free", "count"), [(1, 1), (0, 0)])
 def test_that_every_slot_was_taken_is_no_reason_while_one_is_free(free: int, count: int) -> None:
     lacked = {
         "reason": "every running slot is taken",

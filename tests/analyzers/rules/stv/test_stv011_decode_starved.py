@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
@@ -14,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode, prefill, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -52,7 +51,7 @@ def test_a_policy_that_was_asked_for_is_a_warning_with_advice_that_fits_it() -> 
     assert "refuses to mix" in found[3][0].fix
 
 
-@pytest.mark.parametrize("variant", ["flag-off", "mtp"])
+@looped("variant", ["flag-off", "mtp"])
 def test_an_engine_without_mixed_batches_is_told_once_and_nothing_that_it_refuses(
     record: Record, variant: str
 ) -> None:
@@ -120,7 +119,7 @@ def test_a_request_that_was_preempted_or_ended_could_not_decode() -> None:
     assert len(starved(*(prefill(n, 90, 7) for n in range(1, 9)), lifecycle=life)) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     "name",
     [
         "vllm_cpu_tiny_llama_preemptions",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.rule import is_applicable
 from stepscope.analyzers.rules.stv.stv012_ended_in_error import EndedInError
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, event, life
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -33,7 +32,7 @@ def test_requests_that_ended_in_error_are_one_finding_for_each_cause() -> None:
     assert found[0].evidence["ended without a token"] == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     ("cause", "why"),
     [
         (None, "and nothing says why"),
@@ -53,14 +52,12 @@ def test_errors_without_a_cause_are_judged_where_no_end_has_one() -> None:
     assert is_applicable(EndedInError(), trace)
 
 
-@pytest.mark.parametrize(
-    "cause", [None, "aborted", "length_capped", "stop", "the client timed out", "terrors"]
-)
+@looped("cause", [None, "aborted", "length_capped", "stop", "the client timed out", "terrors"])
 def test_an_end_that_does_not_say_that_it_went_wrong_is_clean(cause: str | None) -> None:
     assert failed(event("a", "abort", 30, cause=cause)) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "cause",
     ["error", "Error: no such token", "EngineDeadError", "internal", "worker failed", "NCCL crash"],
 )

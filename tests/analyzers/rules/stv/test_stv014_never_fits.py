@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv014_never_fits import NeverFits
@@ -13,6 +11,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = [decode(n, 1, kv_blocks_total=49) for n in (1, 2, 9)]
@@ -62,13 +61,13 @@ def test_a_pool_that_is_counted_in_tokens_is_compared_in_tokens() -> None:
     assert NeverFits().check(in_tokens(784, page_size=16)) == []
 
 
-@pytest.mark.parametrize("trace", [in_tokens(800), in_tokens(None, page_size=16)],
+@looped("trace", [in_tokens(800), in_tokens(None, page_size=16)],
                          ids=["how large a page is", "how many it needs"])  # fmt: skip
 def test_what_is_not_told_of_a_pool_of_tokens_keeps_the_rule_from_judging(trace: Trace) -> None:
     assert check(trace, (NeverFits(),)).not_applicable == ("STV014",)
 
 
-@pytest.mark.parametrize(
+@looped(
     "told",
     [
         held("a", 49),
@@ -94,7 +93,7 @@ def test_an_engine_that_holds_what_is_too_long_is_found(record: Record) -> None:
     assert (found.evidence["needed_blocks"], found.evidence["pool_blocks"]) == (7, 5)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("scenario", "settings"),
     [
         ("fcfs-preemption", {}),

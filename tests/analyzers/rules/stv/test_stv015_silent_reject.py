@@ -10,6 +10,7 @@ from stepscope.analyzers.rules.stv.stv015_silent_reject import SilentReject
 from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import row
+from tests.looped import looped
 from tests.traces import trace_of
 
 SERVED = life("a", 0, 1, 9)
@@ -38,7 +39,7 @@ def test_a_request_that_was_rejected_without_a_word_is_found() -> None:
     assert found.message == "1 of 2 requests was rejected and nothing says why: first b"
 
 
-@pytest.mark.parametrize(
+@looped(
     "more",
     [
         pytest.param([event("b", "arrive", 2), event("b", "reject", 5, cause="full")], id="cause"),

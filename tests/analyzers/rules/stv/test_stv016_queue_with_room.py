@@ -11,6 +11,7 @@ from stepscope.analyzers.rules.stv.stv016_queue_with_room import QueueWithRoom
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import busy, log_of, prefill, sglang, vllm
 from tests.analyzers.serving_rows import decode
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -36,7 +37,7 @@ def test_a_limit_on_those_that_run_is_found_and_its_option_named(tmp_path: Path)
     assert "--max-running-requests" in found.fix
 
 
-@pytest.mark.parametrize(
+@looped(
     "lines",
     [
         pytest.param([vllm(10 * n, 4 + n, 9 - n, 10.0) for n in range(8)], id="more run each time"),

@@ -9,6 +9,7 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.stv.stv017_transfer_backlog import TransferBacklog
 from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang
+from tests.looped import looped
 
 
 def test_transfers_that_do_not_get_through_are_found(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_what_a_queue_of_one_name_means_depends_on_the_server(tmp_path: Path) ->
     assert no_room.message.endswith("no KV is free for them on the decode server")
 
 
-@pytest.mark.parametrize(
+@looped(
     "lines",
     [
         pytest.param([decode_server(n, 0, 7) for n in range(20)], id="few"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv018_decode_in_buckets import DecodeInBuckets
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, decision
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = 10
@@ -104,7 +103,7 @@ def test_completions_in_buckets_are_found(record: Callable[..., Trace]) -> None:
     assert one.message.startswith("in 100 of 297 steps of decodes somebody was left out ")
 
 
-@pytest.mark.parametrize("settings", [{}, BURSTS, {"images": "every-4"}], ids=str)
+@looped("settings", [{}, BURSTS, {"images": "every-4"}], ids=str)
 def test_jagged_completions_are_clean_also_where_images_are_kept_apart(
     record: Callable[..., Trace], settings: dict[str, str]
 ) -> None:

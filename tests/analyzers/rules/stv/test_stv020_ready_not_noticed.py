@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv020_ready_not_noticed import ReadyNotNoticed
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import Row, decision, event
 from tests.analyzers.serving_rows import decode
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = [decode(n, 1, num_waiting=1) for n in range(1, 21)]  # at 10 to 200, 10 ns each
@@ -55,7 +54,7 @@ def test_to_be_told_of_ones_place_in_the_queue_is_not_to_be_looked_at() -> None:
     assert len(unnoticed(event("a", "admit", 150), told=(SKIPPED, behind))) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     "noticed",
     [
         event("a", "defer", 110),
@@ -72,7 +71,7 @@ def test_who_is_looked_at_in_time_is_clean(noticed: Row) -> None:
         assert unnoticed(noticed) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "tables",
     [
         {"lifecycle": [ARRIVED[0]], "decisions": [SKIPPED]},

@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.analyzers.serving_rows import row, step
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEP = {"step": 4, "ts_ns": 70, "dur_ns": 30, "kind": "decode"}
@@ -148,7 +147,7 @@ def test_where_only_the_close_is_missing_it_is_a_note() -> None:
     assert severity() is Severity.INFO
 
 
-@pytest.mark.parametrize(
+@looped(
     "more",
     [
         {"steps": [step(3), step(4, dur_ns=None)]},

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event, part, task
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -33,7 +32,7 @@ def test_a_step_that_began_before_the_step_before_it_is_found() -> None:
     assert found.message == "step 3 began before the step before it, by 40.0 µs at worst, 2 times"
 
 
-@pytest.mark.parametrize(
+@looped(
     ("tables", "what"),
     [
         ({"core_spans": [part(7, 4, 9_000, 2_000)]}, "task 7 ended before it began"),
@@ -115,7 +114,7 @@ def test_calls_without_an_end_and_all_to_alls_of_several_sizes_say_nothing_of_cl
         assert ClockBackwards().check(trace_of(collectives=rows, ranks=(0, 1))) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "rows",
     [
         [all_reduce(0, 1, 100_000, 400_000), all_reduce(1, 1, 350_000, 400_000)],
@@ -150,12 +149,12 @@ def test_rounding_is_no_contradiction() -> None:
     assert ClockBackwards().check(trace_of(steps=[step(1, 1_000), step(2, 0)])) == []
 
 
-@pytest.mark.parametrize("name", ["hta_nccl_data", "vllm_cpu_tiny_llama_preemptions"])
+@looped("name", ["hta_nccl_data", "vllm_cpu_tiny_llama_preemptions"])
 def test_a_real_profile_has_one_clock(shared_data: Path, name: str) -> None:
     assert ClockBackwards().check(Trace.open(shared_data / "kineto" / f"{name}.json.gz")) == []
 
 
-@pytest.mark.parametrize("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
+@looped("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
 def test_cores_and_scheduler_of_a_real_device_share_a_clock(shared_data: Path, case: str) -> None:
     assert ClockBackwards().check(Trace.open(shared_data / "swimlane" / case)) == []
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -32,7 +31,7 @@ def test_inferred_steps_are_counted_per_source() -> None:
     assert {each.severity for each in found} == {Severity.INFO}
 
 
-@pytest.mark.parametrize(
+@looped(
     ("told", "message"),
     [
         (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -38,9 +37,7 @@ def a_request(rank: int, *events: tuple[int, str]) -> list[Row]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("ended", "num_found"), [((1_000, "finish"), 0), ((2_500, "abort"), 1), ((0, "admit"), 1)]
-)
+@looped(("ended", "num_found"), [((1_000, "finish"), 0), ((2_500, "abort"), 1), ((0, "admit"), 1)])
 def test_a_rank_whose_own_requests_had_all_ended_by_then_had_nothing_to_do(
     ended: tuple[int, str], num_found: int
 ) -> None:
@@ -55,8 +52,8 @@ def after_a_lull(rank: int, count: int) -> list[Row]:
     return [row | {"ts_ns": row["ts_ns"] + 900 * (row["step"] > 1)} for row in steps(rank, count)]
 
 
-@pytest.mark.parametrize("num_others", [1, 7])
-@pytest.mark.parametrize("stops_at", [6, 12, 16])
+@looped("num_others", [1, 7])
+@looped("stops_at", [6, 12, 16])
 def test_a_rank_that_stops_at_60_percent_is_found_whatever_lull_there_was(
     stops_at: int, num_others: int
 ) -> None:
@@ -94,7 +91,7 @@ def test_a_rank_on_a_clock_of_its_own_is_not_judged(tmp_path: Path) -> None:
     assert not RankLost().applies(profiled(Look(has_kernels=False), alone, folder=tmp_path))
 
 
-@pytest.mark.parametrize(("max_gaps", "count"), [(19.0, 1), (20.0, 0)])
+@looped(("max_gaps", "count"), [(19.0, 1), (20.0, 0)])
 def test_longest_silences_are_a_threshold(max_gaps: float, count: int) -> None:
     trace = trace_of(steps=steps(0, 30) + steps(1, 10), ranks=(0, 1))
 
@@ -142,7 +139,7 @@ def test_a_recording_that_was_not_closed_is_said_so() -> None:
     assert found.evidence["was closed"] == "no"
 
 
-@pytest.mark.parametrize(
+@looped(
     ("sources", "counts"),
     [
         ({"0": "vLLM 0", "1": "SGLang TP0"}, {}),

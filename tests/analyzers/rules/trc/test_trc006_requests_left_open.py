@@ -13,6 +13,7 @@ from stepscope.ingest.manifest import ReadReport
 from tests.analyzers.conftest import Record
 from tests.analyzers.rows import event, life
 from tests.analyzers.serving_rows import decode, row
+from tests.looped import looped
 from tests.traces import trace_of
 
 # Two were let in, and the engine died in the step that followed; two more were waiting.
@@ -68,7 +69,7 @@ def test_a_run_in_which_every_request_ended_is_clean() -> None:
     assert left_open(**DIED | {"lifecycle": [*DIED["lifecycle"], *ended]}) == []
 
 
-@pytest.mark.parametrize(
+@looped(
     "told",
     [
         pytest.param({"closed": False}, id="not closed"),

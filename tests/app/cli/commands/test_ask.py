@@ -21,6 +21,7 @@ from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.ingest.perfetto_files import shown_by
+from tests.looped import looped
 from tests.traces import trace_of
 
 READS = (
@@ -51,7 +52,7 @@ def test_sql_answers_as_csv_and_json_alike(stepscope: Command, starved: Path) ->
     assert [{**row, "steps": int(row["steps"])} for row in rows] == json.loads(as_json.out)
 
 
-@pytest.mark.parametrize(
+@looped(
     "query",
     ["", "select", "select * from stepz", "select kindd from steps", "drop table steps"],
 )
@@ -126,7 +127,7 @@ def is_running(process: str) -> bool:
         return False
 
 
-@pytest.mark.parametrize("query", READS)
+@looped("query", READS)
 def test_a_query_reads_no_file_of_this_machine(
     stepscope: Command, starved: Path, query: str
 ) -> None:
@@ -149,7 +150,7 @@ def test_a_trace_goes_to_chrome_json_and_back(
     assert stepscope("info", out).code == 0
 
 
-@pytest.mark.parametrize("name", ["starved.pftrace", "starved.pftrace.gz"])
+@looped("name", ["starved.pftrace", "starved.pftrace.gz"])
 def test_a_trace_goes_to_perfetto(
     stepscope: Command, starved: Path, tmp_path: Path, name: str
 ) -> None:
@@ -181,7 +182,7 @@ def test_a_place_that_cannot_be_written_is_wrong_usage(
     assert "cannot be written" in run.err
 
 
-@pytest.mark.parametrize("ending", ["json", "pftrace", "trace"])
+@looped("ending", ["json", "pftrace", "trace"])
 def test_a_trace_without_rows_is_not_converted_in_silence(
     stepscope: Command, tmp_path: Path, ending: str
 ) -> None:
@@ -205,7 +206,7 @@ def test_an_unknown_ending_is_wrong_usage(
     assert ".json.gz" in run.err
 
 
-@pytest.mark.parametrize("code", [rule.code for rule in RULES])
+@looped("code", [rule.code for rule in RULES])
 def test_every_rule_explains_itself(stepscope: Command, code: str) -> None:
     page = stepscope("explain", code).out
 

@@ -15,6 +15,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
 from tests.ingest.log_files import SGLANG
+from tests.looped import looped
 from tests.traces import trace_of
 
 HOSTILE = "\x1b[31mevil\n=1+1"
@@ -76,7 +77,7 @@ def test_blame_as_csv_has_a_row_per_request(stepscope: Command, starved: Path) -
         assert sum(int(row[cause.column]) for cause in CAUSES) == int(row["latency_ns"])
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv"])
+@looped("form", ["text", "json", "csv"])
 def test_lengths_of_steps_that_a_log_does_not_tell_are_called_inferred(
     stepscope: Command, tmp_path: Path, form: str
 ) -> None:
@@ -122,8 +123,8 @@ def test_an_unknown_order_names_near_ones(stepscope: Command, starved: Path) -> 
     assert "preempted" in run.err
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv"])
-@pytest.mark.parametrize("more", [(), ("--request", HOSTILE)])
+@looped("form", ["text", "json", "csv"])
+@looped("more", [(), ("--request", HOSTILE)])
 def test_names_out_of_a_trace_do_not_steer_a_terminal(
     stepscope: Command, hostile: Path, form: str, more: tuple[str, ...]
 ) -> None:

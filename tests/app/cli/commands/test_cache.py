@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.ingest import opening
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 
 @pytest.fixture
@@ -62,9 +63,7 @@ def test_a_wrong_limit_is_wrong_usage(stepscope: Command, sample_traces: Path) -
     assert "no limit is called 'deep'; limits: ratio, " in run.err
 
 
-@pytest.mark.parametrize(
-    "command", ["info", "check", "blame", "diff", "tui", "web", "sql", "convert"]
-)
+@looped("command", ["info", "check", "blame", "diff", "tui", "web", "sql", "convert"])
 def test_every_command_that_opens_traces_has_the_options(stepscope: Command, command: str) -> None:
     shown = stepscope(command, "--help").out
 

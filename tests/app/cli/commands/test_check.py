@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 KEYS = (
     "code", "name", "severity", "rank", "step", "ts_ns", "end_ns", "request", "task", "core",
@@ -94,7 +93,7 @@ def test_an_ignored_rule_says_nothing(stepscope: Command, starved: Path) -> None
     assert "STV001" not in stepscope("check", starved, "--ignore", "STV001").out
 
 
-@pytest.mark.parametrize("option", ["--select", "--ignore"])
+@looped("option", ["--select", "--ignore"])
 def test_an_unknown_rule_is_wrong_usage(stepscope: Command, starved: Path, option: str) -> None:
     run = stepscope("check", starved, option, "COR999")
 

@@ -11,6 +11,7 @@ from junitparser import JUnitXml
 
 from stepscope.app.formats import FORMATS
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@looped("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(
     stepscope: Command, starved: Path, repaired: Path, form: str
 ) -> None:
@@ -45,7 +46,7 @@ def test_one_check_writes_several_formats(stepscope: Command, starved: Path, pro
     assert JUnitXml.fromfile("a.xml").failures > 0
 
 
-@pytest.mark.parametrize("wrong", ["sarif", "sarif=", "yaml=a.yaml"])
+@looped("wrong", ["sarif", "sarif=", "yaml=a.yaml"])
 def test_a_format_without_a_file_is_wrong_usage(
     stepscope: Command, starved: Path, wrong: str
 ) -> None:

@@ -13,6 +13,7 @@ from junitparser import JUnitXml
 from stepscope.analyzers.check.registry import select
 from stepscope.ingest.recorder import Recorder
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 FORMS = ["text", "json", "sarif", "junit", "github"]
 
@@ -43,7 +44,7 @@ def foreign(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("form", FORMS)
+@looped("form", FORMS)
 def test_nothing_read_is_exit_code_3_whatever_fails(
     stepscope: Command, empty: Path, form: str
 ) -> None:
@@ -59,7 +60,7 @@ def test_a_file_in_which_no_event_is_was_not_read(stepscope: Command, project: P
     assert stepscope("check", "header.csv").code == 3
 
 
-@pytest.mark.parametrize("form", FORMS)
+@looped("form", FORMS)
 def test_what_no_rule_could_judge_does_not_pass(
     stepscope: Command, foreign: Path, form: str
 ) -> None:
@@ -175,7 +176,7 @@ def test_the_share_of_rules_that_could_judge_is_one_line(
     assert " rules could judge; record " in run.out.splitlines()[1]
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@looped("form", ["text", "json"])
 def test_info_says_the_same_line_as_check(stepscope: Command, repaired: Path, form: str) -> None:
     line = stepscope("check", repaired).out.splitlines()[1]
 
@@ -192,7 +193,7 @@ def test_a_required_rule_that_could_judge_changes_nothing(
     assert stepscope("check", starved, "--require", "STV001").code == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
+@looped("form", FORMS)
 def test_a_required_rule_that_is_not_applicable_fails_in_every_format(
     stepscope: Command, repaired: Path, form: str
 ) -> None:
@@ -251,7 +252,7 @@ def test_the_project_requires_what_no_option_does(
     assert 'require = ["COR002"]' in stepscope("check", "--show-config").out
 
 
-@pytest.mark.parametrize(
+@looped(
     "options",
     [
         ("--require", "COR999"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from stepscope.ingest.storage.saving import save_trace
 from tests.analyzers.rows import decision, event, life
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 from tests.traces import trace_of
 
 HOSTILE = "\x1b[31mevil\n"
@@ -72,7 +71,7 @@ def test_profiles_are_compared_by_what_their_steps_were(
     assert "the same in every step" in run.out
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
+@looped("form", ["text", "json"])
 def test_names_out_of_a_trace_do_not_steer_a_terminal(
     stepscope: Command, tmp_path: Path, form: str
 ) -> None:
@@ -161,7 +160,7 @@ def test_requests_under_other_ids_are_paired_and_that_is_said(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@looped(
     ("conditions", "code"),
     [
         (("divergence",), 1),
@@ -240,7 +239,7 @@ def test_a_folder_without_a_trace_is_refused(stepscope: Command, tmp_path: Path)
     assert "there is no trace in this folder" in run.err
 
 
-@pytest.mark.parametrize("names", [True, False])
+@looped("names", [True, False])
 def test_time_that_is_compared_is_that_of_requests_or_of_the_whole_run(
     stepscope: Command, tmp_path: Path, names: bool
 ) -> None:

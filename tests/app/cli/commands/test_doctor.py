@@ -14,16 +14,15 @@ from pathlib import Path
 import pytest
 
 from stepscope.ingest.attach.installed.engines import ENGINES
-from stepscope.ingest.attach.installed.offered import InstalledEngine, Part
+from stepscope.ingest.attach.installed.offered import InstalledEngine
 from stepscope.ingest.attach.installed.sglang import ASKED
 from stepscope.ingest.attach.installed.vllm import VLLM
 from stepscope.ingest.attach.sglang.registering import HOOKS
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 from tests.packages import write_package
 
-NAMES = [(engine, name) for engine in ENGINES for part in engine.parts for name in part.needs]
 PREEMPTIONS = next(part for part in VLLM.parts if part.instead)
-PARTS = [(engine, part) for engine in ENGINES for part in engine.parts]
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.name)
@@ -95,34 +94,44 @@ def test_a_whole_installation_would_be_recorded(
     assert run.out.endswith(f"{engine.title} would be recorded\n")
 
 
-@pytest.mark.parametrize(("engine", "gone"), NAMES, ids=str)
 def test_a_name_that_is_gone_is_named_with_what_is_not_recorded_without_it(
-    engine: InstalledEngine, gone: str, stepscope: Command, packages: Path
+    engine: InstalledEngine, stepscope: Command, packages: Path
 ) -> None:
-    install(engine, packages, [name for name in everything(engine) if name != gone])
+    for number in range(max(len(part.needs) for part in engine.parts)):
+        gone = {name for part in engine.parts for name in part.needs[number : number + 1]}
+        folder = packages / str(number)
+        folder.mkdir()
+        install(engine, folder, [name for name in everything(engine) if name not in gone])
 
-    run = stepscope(engine.name, "doctor", "--format", "json")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setenv("PYTHONPATH", str(folder))
+            run = stepscope(engine.name, "doctor", "--format", "json")
 
-    told = json.loads(run.out)
-    assert run.code == 1
-    assert told["missing"] == {part.name: [gone] for part in engine.parts if gone in part.needs}
-    assert all(f"not recorded: {part}" in told["troubles"] for part in told["missing"])
+        told = json.loads(run.out)
+        assert run.code == 1
+        missing = {part.name: sorted(gone & set(part.needs)) for part in engine.parts}
+        assert {part: sorted(names) for part, names in told["missing"].items()} == {
+            part: names for part, names in missing.items() if names
+        }
+        assert all(f"not recorded: {part}" in told["troubles"] for part in told["missing"])
 
 
-@pytest.mark.parametrize(("engine", "part"), PARTS, ids=str)
-def test_a_function_that_takes_something_else_is_as_good_as_gone(
-    engine: InstalledEngine, part: Part, stepscope: Command, packages: Path
+def test_functions_that_take_something_else_are_as_good_as_gone(
+    engine: InstalledEngine, stepscope: Command, packages: Path
 ) -> None:
-    taken = [name for name in part.needs if not name.endswith("()")]
+    taken = {name for name in everything(engine) if not name.endswith("()")}
     install(engine, packages, [re.sub(r"\(\w+", "(other", each) if each in taken else each
                        for each in everything(engine)])  # fmt: skip
 
     told = json.loads(stepscope(engine.name, "doctor", "--format", "json").out)
 
-    assert set(told["missing"].get(part.name, ())) == set(taken)
+    lost = {part.name: taken & set(part.needs) for part in engine.parts}
+    assert {part: set(names) for part, names in told["missing"].items()} == {
+        part: names for part, names in lost.items() if names
+    }
 
 
-@pytest.mark.parametrize("gone", [None, *PREEMPTIONS.instead])
+@looped("gone", [None, *PREEMPTIONS.instead])
 def test_preemptions_are_seen_where_a_step_preempts_by_itself_and_what_it_calls_is_there(
     gone: str | None, stepscope: Command, packages: Path
 ) -> None:
@@ -217,23 +226,20 @@ def test_every_function_of_sglang_that_is_hooked_is_asked_for() -> None:
     assert asked == set(HOOKS)
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [("", "is not set, so nothing is recorded"), ("file", "which is a file: name a folder")],
-)
 def test_a_folder_that_cannot_be_recorded_into_is_a_trouble(
-    engine: InstalledEngine, value: str, told: str, stepscope: Command, packages: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    engine: InstalledEngine, stepscope: Command, packages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(engine, packages)
     (packages / "file").touch()
     monkeypatch.chdir(packages)
-    monkeypatch.setenv("STEPSCOPE_TRACE", value)
+    runs = {}
+    for value in ("", "file"):
+        monkeypatch.setenv("STEPSCOPE_TRACE", value)
+        runs[value] = stepscope(engine.name, "doctor")
 
-    run = stepscope(engine.name, "doctor")
-
-    assert run.code == 1
-    assert told in run.out
+    assert {run.code for run in runs.values()} == {1}
+    assert "is not set, so nothing is recorded" in runs[""].out
+    assert "which is a file: name a folder" in runs["file"].out
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is refused to root")
@@ -270,12 +276,12 @@ def test_an_environment_is_asked_by_its_folder(
     assert f"{tmp_path / 'env/bin/python'}" in run.out
 
 
-@pytest.mark.parametrize("named", ["nowhere", "folder", "text"])
+@looped("named", ["nowhere", "folder", "text"])
 def test_what_is_no_python_is_wrong_usage(
     engine: InstalledEngine, named: str, stepscope: Command, packages: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    (packages / "folder").mkdir()
+    (packages / "folder").mkdir(exist_ok=True)
     (packages / "text").write_text("#!/bin/sh\necho '{'\n")
     (packages / "text").chmod(0o700)
     monkeypatch.chdir(packages)

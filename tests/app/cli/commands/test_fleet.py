@@ -16,6 +16,7 @@ import pytest
 
 from tests.app.cli.conftest import Command
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.looped import looped
 
 PATIENCE_S = 180
 """A machine may be busy with other things; nothing here waits this long."""
@@ -130,7 +131,7 @@ def test_compacting_says_what_became_of_the_files(stepscope: Command, runs: Path
     assert (kept.code, kept.out) == (0, "archive: 5 files before, 4 now, 0 partitions gone\n")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("words", "code", "said"),
     [
         (["fleet", "none"], 2, "Missing option '--to'"),

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from stepscope.app.cli.commands.info import as_dict, as_text
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event
@@ -20,6 +18,7 @@ from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.requests.lists import AZURE
 from tests.ingest.readers.swimlane.test_files import SCOPES
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -131,7 +130,7 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@looped("name", FORMATS)
 def test_of_every_format_it_says_what_was_read_skipped_repaired_and_inferred(
     stepscope: Command, tmp_path: Path, name: str
 ) -> None:
@@ -220,7 +219,7 @@ def test_hostile_names_are_harmless(stepscope: Command, tmp_path: Path) -> None:
     assert "kernels    2: ·[31mred·line, ·left" in out
 
 
-@pytest.mark.parametrize("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
+@looped("case", ["TestMixedExample_case1", "TestQwen2L_StressBatch16Seq3500"])
 def test_real_swimlanes_show_their_tasks(stepscope: Command, shared_data: Path, case: str) -> None:
     out = stepscope("info", shared_data / "swimlane" / case).out
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.looped import looped
 
 COMMAND = [sys.executable, "-m", "stepscope.app", "mcp"]
 
@@ -23,7 +23,7 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
+@looped(
     ("words", "says"),
     [
         (("nothing",), "nothing: there is no such folder"),
@@ -42,7 +42,7 @@ def test_a_folder_that_is_none_is_refused(
     assert len(ran.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
+@looped(
     ("words", "says"),
     [((), "Missing argument"), ((".", "--port", "8060"), "--port is for --http"),
      ((".", "--http", "--port", "99999"), "--port")],

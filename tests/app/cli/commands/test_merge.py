@@ -9,6 +9,7 @@ import pytest
 from stepscope.app.cli.main import main
 from stepscope.ingest.trace import Trace
 from tests.ingest.merging.pairs import profiled, recorded
+from tests.looped import looped
 
 
 def test_it_writes_one_trace_and_says_how_the_profile_fits(
@@ -26,7 +27,7 @@ def test_it_writes_one_trace_and_says_how_the_profile_fits(
     assert said[1] == f"wrote {out}"
 
 
-@pytest.mark.parametrize("command", ["blame", "info"])
+@looped("command", ["blame", "info"])
 def test_what_it_writes_is_a_trace_as_any_other(tmp_path: Path, command: str) -> None:
     recorded(tmp_path)
     profiled(tmp_path)

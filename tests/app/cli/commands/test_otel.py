@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.app.cli.conftest import Command
 from tests.app.otel.receiver import Answer, receiving
 from tests.conftest import ROOT
+from tests.looped import looped
 
 SAMPLES = ROOT / "sample_traces"
 CROWD = SAMPLES / "vllm_crowd.trace"
@@ -46,7 +45,7 @@ def test_spans_and_metrics_are_sent(stepscope: Command) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("only", "paths"), [
+@looped(("only", "paths"), [
     ("spans", ["/v1/traces"]), ("metrics", ["/v1/metrics"]),
 ])  # fmt: skip
 def test_one_kind_alone_may_be_sent(stepscope: Command, only: str, paths: list[str]) -> None:
@@ -92,7 +91,7 @@ def test_a_profile_names_no_request_and_has_findings_alone(
     assert not (tmp_path / "none.json").exists()
 
 
-@pytest.mark.parametrize(("words", "says"), [
+@looped(("words", "says"), [
     ((), "name where it goes"),
     (("-o", "a.json", "--endpoint", "http://127.0.0.1:1"), "name where it goes"),
     (("-o", "a.json", "--timeout", "3"), "--timeout is of --endpoint"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from stepscope.engine.faults import FAULTS
 from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 SMALL = ("--set", "requests=6", "--set", "num_kv_blocks=24")
 
@@ -120,7 +119,7 @@ def test_a_workload_file_that_is_not_one_is_one_clear_line(
 GRAPH = '{"groups": 1, "tasks": [{"id": "v", "shape": "AIV", "dur_ns": 20000}]}'
 
 
-@pytest.mark.parametrize(
+@looped(
     "scenario",
     [each.name for each in SCENARIOS if each.name != "mix-admission"],
 )

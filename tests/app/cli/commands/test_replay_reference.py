@@ -6,10 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 
 def test_an_unchanged_run_has_the_same_bytes_and_exits_0(
@@ -65,7 +64,7 @@ def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) ->
     assert changed["diff"]["findings"]["a"]["STV001"] == 40
 
 
-@pytest.mark.parametrize(
+@looped(
     ("options", "why"),
     [
         (("--check", "--variant", "after"), "--check holds an unchanged run"),

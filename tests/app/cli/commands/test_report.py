@@ -9,6 +9,7 @@ import pytest
 from stepscope.app.kept.flags import Flag, Flags
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
+from tests.looped import looped
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
 
@@ -36,7 +37,7 @@ def test_a_file_that_is_there_is_overwritten_only_where_that_is_said(
     assert "mine" not in out.read_text("utf-8")[:100]
 
 
-@pytest.mark.parametrize("out", ["", "missing/run.html"])
+@looped("out", ["", "missing/run.html"])
 def test_what_cannot_be_written_is_a_line(stepscope: Command, tmp_path: Path, out: str) -> None:
     run = stepscope("report", SAMPLE, "-o", tmp_path / out)
 

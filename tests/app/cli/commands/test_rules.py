@@ -15,6 +15,7 @@ import pytest
 from stepscope.analyzers.check.registry import RULES
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
+from tests.looped import looped
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("words", [("rules",), ("explain",)], ids=" ".join)
+@looped("words", [("rules",), ("explain",)], ids=" ".join)
 def test_rules_are_listed_with_their_severity_those_of_most_engines_first(
     stepscope: Command, words: tuple[str, ...]
 ) -> None:

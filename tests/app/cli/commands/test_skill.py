@@ -13,6 +13,7 @@ import pytest
 
 from stepscope.app.cli.commands.skill import skill_text
 from stepscope.app.cli.main import COMMANDS
+from tests.looped import looped
 
 STORY = "goto 67\nstate\nprint waiting\nwhy req-07\n"
 SHOWN = [
@@ -39,7 +40,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
     return folder
 
 
-@pytest.mark.parametrize("line", SHOWN)
+@looped("line", SHOWN)
 def test_every_line_that_it_shows_runs(line: str, place: Path) -> None:
     program, *words = shlex.split(line)
     assert program == "stepscope"

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 LARGE = ("--set", "slots=4", "--set", "requests=8", "--set", "max_cap=48")
 
 
-@pytest.mark.parametrize("size", [(), LARGE], ids=["small", "large"])
-@pytest.mark.parametrize(("variant", "found"), [("before", {"KVB006"}), ("after", set())])
+@looped("size", [(), LARGE], ids=["small", "large"])
+@looped(("variant", "found"), [("before", {"KVB006"}), ("after", set())])
 def test_no_rule_finds_anything_but_the_bytes_that_the_mirror_copies(
     stepscope: Command, tmp_path: Path, variant: str, found: set[str], size: tuple[str, ...]
 ) -> None:

@@ -16,6 +16,7 @@ from stepscope.analyzers.many_runs.trace_row import SCHEMA
 from stepscope.analyzers.summary.slo import judged, slo_of
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 SLO = "ttft=1s,tpot=50ms"
 SAMPLES = ["fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_cpu.json.gz",
@@ -35,7 +36,7 @@ def rows_of(stepscope: Command, *arguments: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("out.json").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@looped("name", SAMPLES)
 def test_its_numbers_are_those_of_diff_blame_and_check(
     stepscope: Command, sample_traces: Path, name: str
 ) -> None:
@@ -93,7 +94,7 @@ def test_a_reference_says_at_which_step_each_diverges(
     assert (after["divergence"], after["diverged_step"]) == ("diverged", 3)
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "json", "csv"])
+@looped("suffix", ["parquet", "json", "csv"])
 def test_columns_are_the_same_in_every_file_and_of_every_trace(
     stepscope: Command, sample_traces: Path, suffix: str
 ) -> None:
@@ -122,7 +123,7 @@ def test_a_folder_stands_for_its_traces_and_what_cannot_be_read_is_named(
     assert len(pl.read_parquet("runs.parquet")) == num_traces
 
 
-@pytest.mark.parametrize(
+@looped(
     ("arguments", "said"),
     [
         ((), "Missing argument"),

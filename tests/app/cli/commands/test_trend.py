@@ -13,6 +13,7 @@ import pytest
 
 from stepscope.analyzers.many_runs.trace_row import VERSION, table_of
 from tests.app.cli.conftest import Command
+from tests.looped import looped
 
 HOSTILE = "</script><script>owned=1</script><b>*x*</b>`|\x1b[31m"
 
@@ -57,7 +58,7 @@ def test_it_names_the_runs_between_which_a_level_changed(stepscope: Command, nig
     assert run.out.splitlines()[-1].startswith("1 change point; where nothing changed, at most 5%")
 
 
-@pytest.mark.parametrize("ending", ["parquet", "json", "csv"])
+@looped("ending", ["parquet", "json", "csv"])
 def test_each_file_that_summary_writes_is_read(
     stepscope: Command, sample_traces: Path, ending: str
 ) -> None:
@@ -133,7 +134,7 @@ def test_any_column_of_numbers_is_a_metric(stepscope: Command) -> None:
     assert change["chance"] <= 0.05
 
 
-@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+@looped("form", ["text", "json", "markdown"])
 def test_text_of_a_trace_is_neither_control_nor_markup(stepscope: Command, form: str) -> None:
     table_of(rows(producer=HOSTILE, trace=HOSTILE)).write_parquet("hostile.parquet")
 
@@ -179,7 +180,7 @@ BAD_FILES = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_FILES)
+@looped("name", BAD_FILES)
 def test_what_is_no_summary_is_one_clear_line(stepscope: Command, name: str) -> None:
     content, said = BAD_FILES[name]
     if content is not None:
@@ -213,7 +214,7 @@ def test_an_empty_folder_is_said_to_be_empty(stepscope: Command) -> None:
     assert "none: the folder is empty" in run.err
 
 
-@pytest.mark.parametrize(
+@looped(
     ("options", "said"),
     [
         (["--metric", "speed"], "there is no column speed"),

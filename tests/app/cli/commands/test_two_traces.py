@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
+from tests.looped import looped
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
 
 
-@pytest.mark.parametrize("front", ["tui", "web"])
+@looped("front", ["tui", "web"])
 def test_a_third_trace_is_refused_in_a_line(stepscope: Command, front: str) -> None:
     run = stepscope(front, SAMPLE, SAMPLE, SAMPLE)
 

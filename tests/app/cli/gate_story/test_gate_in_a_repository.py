@@ -14,6 +14,7 @@ from junitparser import JUnitXml
 
 from tests.app.cli.conftest import Command
 from tests.app.cli.gate_story.engine_repository import record, repository_of_two_commits
+from tests.looped import looped
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 GATE = ("--fail-on", "new-findings,makespan+5%")
@@ -99,7 +100,7 @@ def test_a_condition_that_nobody_can_judge_is_an_error_in_junit(
     assert (run.code, report.failures, report.errors) == (1, 0, 1)
 
 
-@pytest.mark.parametrize("form", ["github", "junit"])
+@looped("form", ["github", "junit"])
 def test_a_format_of_conditions_without_one_is_wrong_usage(
     stepscope: Command, runs: Path, form: str
 ) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stepscope.app.cli.prompt.fitted import MOST_LINES, fitted
 from stepscope.app.present.blocks import Paragraph, Table
 from stepscope.app.widths import width_of
+from tests.looped import looped
 
 WORDS = "one two three four five six seven eight nine ten"
 
@@ -45,8 +44,8 @@ def test_columns_without_room_are_named_below() -> None:
     assert fitted([table], 16)[-2:] == ["too narrow for", "  other, third"]
 
 
-@pytest.mark.parametrize("width", [8, 20, 40, 80])
-@pytest.mark.parametrize("name", ["一二三四五六七八九十" * 3, "x" * 50, WORDS])
+@looped("width", [8, 20, 40, 80])
+@looped("name", ["一二三四五六七八九十" * 3, "x" * 50, WORDS])
 def test_no_line_is_wider_than_asked(width: int, name: str) -> None:
     blocks = (Paragraph(name), Table(("a", "b"), ((name, 1), (name, 22))))
 

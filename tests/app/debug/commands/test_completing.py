@@ -7,6 +7,7 @@ import pytest
 from stepscope.app.debug.commands.completing import completions
 from stepscope.app.debug.debugger import Debugger
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -15,7 +16,7 @@ def debugger() -> Debugger:
     return Debugger(a_fight_for_a_block())
 
 
-@pytest.mark.parametrize(
+@looped(
     ("typed", "expected"),
     [
         ("rw", "rwatch"),
@@ -43,7 +44,7 @@ def test_a_word_is_completed_by_what_may_stand_there(
     assert expected.startswith(typed[len(typed) - found[expected] :])
 
 
-@pytest.mark.parametrize("typed", ["nothing ", "goto 5 ", "where x", "step "])
+@looped("typed", ["nothing ", "goto 5 ", "where x", "step "])
 def test_nothing_is_offered_where_nothing_is_known(debugger: Debugger, typed: str) -> None:
     assert completions(debugger, typed) == []
 

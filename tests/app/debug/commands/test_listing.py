@@ -13,6 +13,7 @@ from stepscope.app.present.plain_text import lines
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.looped import looped
 from tests.traces import trace_of
 
 DECIDED = {"ts_ns": 5, "step": 1, "subject_kind": "request", "subject": "a", "verdict": "deferred"}
@@ -85,7 +86,7 @@ def test_without_a_decision_nothing_is_shown() -> None:
     assert listed(debugger, "list") == ["no decision up to here is recorded"]
 
 
-@pytest.mark.parametrize("site", ["/etc/hosts:1", "/etc/passwd.py: a+1 [00000000]", "x \x1b[2J"])
+@looped("site", ["/etc/hosts:1", "/etc/passwd.py: a+1 [00000000]", "x \x1b[2J"])
 def test_no_file_is_read_that_a_trace_names_outside_of_the_package(site: str) -> None:
     debugger = Debugger(trace_of(steps=STEPS, decisions=[{**DECIDED, "site": site}]))
 

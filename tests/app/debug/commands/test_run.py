@@ -13,6 +13,7 @@ from stepscope.app.present.plain_text import lines
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -118,7 +119,7 @@ def test_stops_are_listed_and_deleted() -> None:
     assert "break preempt" not in said(debugger, "delete 1", "info stops")
 
 
-@pytest.mark.parametrize(
+@looped(
     ("line", "told"),
     [
         ("contniue", "no command 'contniue'; did you mean continue?"),

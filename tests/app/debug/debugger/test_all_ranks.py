@@ -11,6 +11,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block, two_ranks
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -31,7 +32,7 @@ def test_it_begins_at_the_first_step_and_goes_by_steps_and_changes() -> None:
     assert (debugger.position.step, debugger.position.ts_ns) == (2, 200)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("wanted", "at_ns"),
     [("3", 300), ("0.2us", 290), ("50%", 290), ("start", 90), ("end", 490), ("#0", 90)],
 )

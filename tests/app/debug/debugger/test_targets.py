@@ -6,9 +6,10 @@ import pytest
 
 from stepscope.app.debug.debugger.targets import Target, target_of
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "target"),
     [
         ("86", Target(step=86)),
@@ -26,7 +27,7 @@ def test_a_place_is_read(text: str, target: Target) -> None:
     assert target_of(text) == target
 
 
-@pytest.mark.parametrize("text", ["", "here", "8.66", "8 days", "-40%", "#-1", "1e9"])
+@looped("text", ["", "here", "8.66", "8 days", "-40%", "#-1", "1e9"])
 def test_what_is_no_place_is_told_with_the_forms_that_are(text: str) -> None:
     with pytest.raises(ConfigError, match="is no place; write it like 86, "):
         target_of(text)

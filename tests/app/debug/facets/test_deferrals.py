@@ -16,6 +16,7 @@ from stepscope.engine.state import State
 from stepscope.ingest.trace import Trace
 from tests.app.debug.facets.test_sides import rows
 from tests.app.debug.test_state import Truth
+from tests.looped import looped
 from tests.traces import trace_of
 
 FACET = next(facet for facet in FACETS if facet.name == "requests")
@@ -27,9 +28,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "variant", "settings"), RUNS, ids=["before", "after", "few-blocks", "queue"]
-)
+@looped(("name", "variant", "settings"), RUNS, ids=["before", "after", "few-blocks", "queue"])
 def test_deferrals_at_every_step_are_those_that_the_engine_counts(
     name: str,
     variant: str,

@@ -18,6 +18,7 @@ from stepscope.engine.executors import clusters
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.debug.test_state import Truth
+from tests.looped import looped
 from tests.traces import trace_of
 
 SMALL = {"steps": "1", "requests": "3"}
@@ -72,7 +73,7 @@ def test_a_block_that_never_began_is_told_and_holds_its_slot_to_the_end(
     assert why(session, f"core {core}").lines()
 
 
-@pytest.mark.parametrize("fault", ["", "lost-ring-advance"])
+@looped("fault", ["", "lost-ring-advance"])
 def test_what_is_held_of_each_ring_is_what_the_runtime_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:

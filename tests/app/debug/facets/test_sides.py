@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Look
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -132,6 +131,6 @@ def test_a_task_is_ready_until_all_its_blocks_were_given_to_cores() -> None:
     assert [row["thread"] for row in rows(trace, "threads", "2") or []] == [3]
 
 
-@pytest.mark.parametrize("facet", FACETS, ids=lambda facet: facet.name)
+@looped("facet", FACETS, ids=lambda facet: facet.name)
 def test_of_a_trace_of_steps_alone_no_side_is_empty(facet: Any) -> None:
     assert rows(of_steps(), facet.name, "2") is None

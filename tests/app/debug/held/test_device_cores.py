@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.analyzers.diff.run_inputs import inputs
 from stepscope.app.debug import Session
 from stepscope.app.debug.held.device_cores import device_cores
@@ -14,6 +12,7 @@ from stepscope.app.debug.why import why
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 
 
 def test_a_core_that_never_ran_is_told_of_and_is_idle(tmp_path: Path) -> None:
@@ -47,7 +46,7 @@ def test_the_engine_tells_its_groups_threads_and_costs(tmp_path: Path) -> None:
     assert device_cores(manifest)[5] == (1, "AIV1")
 
 
-@pytest.mark.parametrize(
+@looped(
     "device",
     [None, 3, [], {}, {"groups": 7}, {"groups": [1, "a", None]},
      {"groups": [{"AIC": "0", "AIV0": -1, "AIV1": True}, {"AIC": 2**40, "AIV0": 1.0}]}],

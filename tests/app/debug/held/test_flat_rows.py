@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from stepscope.app.debug.held import flat_rows
 from stepscope.app.debug.held.flat_rows import FlatRows
 from stepscope.app.debug.held.narrow_numbers import NEVER, narrow, searched, within
+from tests.looped import looped
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 NUMBERS = st.integers(-200, 200) | st.sampled_from([NEVER, 127, 128, 32767, (1 << 31) - 1]) | INT64
@@ -76,7 +77,7 @@ def test_few_texts_lie_there_once(tmp_path: Path) -> None:
     assert rows.rows([9_998, 9_999], ["text"]) == [("decode",), ("prefill",)]
 
 
-@pytest.mark.parametrize("rare", ["an abort", None])
+@looped("rare", ["an abort", None])
 def test_a_text_that_no_sample_has_is_among_the_few(rare: str | None) -> None:
     texts = ["decode", "prefill"] * flat_rows.SAMPLE
     texts[1] = rare or texts[1]

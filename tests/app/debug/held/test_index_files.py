@@ -21,6 +21,7 @@ from stepscope.ingest.storage import cache as storage_cache
 from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 from tests.traces import trace_of
 
 SAMPLES = ("fcfs-preemption-before", "mix-admission-before", "vllm_crowd", "vllm_prefixes")
@@ -117,7 +118,7 @@ def test_every_rank_has_an_index_of_its_own(tmp_path: Path, cache: Cache) -> Non
     assert len(cache.entries()) == 2
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@looped("rank", [0, 1])
 def test_an_index_says_how_far_the_whole_trace_reaches(rank: int) -> None:
     steps = [
         {"rank": 0, "step": 1, "ts_ns": 100, "dur_ns": 7, "kind": "decode"},

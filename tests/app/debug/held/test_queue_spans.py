@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from stepscope.app.debug.held.index import laid_out
 from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
 from stepscope.ingest.schema import LIFECYCLE_EVENTS
 from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles, queues_of
+from tests.looped import looped
 
 END = 31
 
@@ -58,7 +58,7 @@ def test_spans_are_right_or_are_not_given(rows: Rows) -> None:
         assert all(spans.at(ts_ns) == applied.at(ts_ns) for ts_ns in range(-1, END))
 
 
-@pytest.mark.parametrize("index", [1, -1])
+@looped("index", [1, -1])
 def test_no_spans_are_given_where_somebody_is_put_into_the_middle(index: int) -> None:
     rows = [
         {"ts_ns": 0, "request": "a", "event": "arrive"},

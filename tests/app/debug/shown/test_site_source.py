@@ -11,6 +11,7 @@ from stepscope.app.debug.shown.site_source import at_hand, in_short, stack_text
 from stepscope.engine.schedulers.bucketed import Bucketed
 from tests.conftest import ROOT
 from tests.engine.small_engines import request, serve
+from tests.looped import looped
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def _moved(site: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> site_so
     return at_hand(site)
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "why_not"),
     [
         ("what an engine says", "it names no function of a file"),

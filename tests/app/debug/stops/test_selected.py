@@ -12,10 +12,11 @@ from stepscope.app.debug.stops import KINDS
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
+from tests.looped import looped
 from tests.traces import trace_of
 
 
-@pytest.mark.parametrize(
+@looped(
     ("wanted", "num_hits"),
     [
         ("steps: num_waiting > 2", 2),
@@ -39,7 +40,7 @@ def test_a_stop_has_as_many_hits_as_rows_that_meet_it(wanted: str, num_hits: int
     assert len(Debugger(a_fight_for_a_block()).find(wanted)) == num_hits
 
 
-@pytest.mark.parametrize(
+@looped(
     ("wanted", "told"),
     [
         ("stepz: a > 1", "no table 'stepz'; did you mean steps?"),
@@ -118,7 +119,7 @@ def test_what_is_known_to_be_false_is_met_by_none_whatever_else_is_not_known() -
     assert stop.nowhere == "no row of this trace meets it"
 
 
-@pytest.mark.parametrize("wanted", ["preempt {}", "deferred {}", "claim {}", "watch {}"])
+@looped("wanted", ["preempt {}", "deferred {}", "claim {}", "watch {}"])
 def test_an_event_of_nobody_says_that_there_is_nobody(wanted: str) -> None:
     wanted = wanted.replace("watch", "request")
     with pytest.raises(ConfigError, match="no request 'zz'; it has a, b, c"):

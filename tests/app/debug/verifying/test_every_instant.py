@@ -9,6 +9,7 @@ import pytest
 from stepscope.engine.scenarios import Options
 from tests.app.debug.verifying.every_instant import FEW, differences, of_devices
 from tests.replays import Run
+from tests.tiers import sampled
 
 STARVING = {**FEW, "workload": "mix-starvation"}
 SHORT_OF_SLOTS = {**FEW, "workload": "moe-layer", "task_slots": "40", "threads": "5"}
@@ -23,15 +24,18 @@ RUNS = {str(run): run for run in of_devices() if run.fault} | {
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "put back",
-        "short of slots",
-        "starts together",
-        "mix-admission after with lost-ring-advance",
-        "mix-admission after with sync-start-in-part",
-        "mix-admission after with late-part-hangs",
-        "mix-admission after with deferred-completion-lost",
-    ],
+    sampled(
+        [
+            "put back",
+            "short of slots",
+            "starts together",
+            "mix-admission after with lost-ring-advance",
+            "mix-admission after with sync-start-in-part",
+            "mix-admission after with late-part-hangs",
+            "mix-admission after with deferred-completion-lost",
+        ],
+        ["put back", "starts together"],
+    ),
 )
 def test_at_every_instant_a_device_is_shown_as_it_was(name: str, tmp_path: Path) -> None:
     assert differences(RUNS[name], tmp_path) == []

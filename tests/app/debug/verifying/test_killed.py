@@ -12,6 +12,7 @@ import pytest
 from tests.app.debug.exact import all_runs
 from tests.app.debug.verifying.killing import Recordings, killed
 from tests.replays import SMALL
+from tests.tiers import sampled
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
 RUNS = {
@@ -28,7 +29,11 @@ def recordings() -> Iterator[Recordings]:
 
 
 @pytest.mark.parametrize(
-    "name", ["slot-recycling after", "mixed-batches before", "ep-multiplexing after"]
+    "name",
+    sampled(
+        ["slot-recycling after", "mixed-batches before", "ep-multiplexing after"],
+        ["slot-recycling after"],
+    ),
 )
 def test_a_recording_that_is_killed_shows_each_formed_step_as_the_engine_held_it_and_no_torn_one(
     name: str, recordings: Recordings, tmp_path: Path

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.app.debug import Session
 from stepscope.app.debug.verifying.told_by_steps import Mismatch
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.looped import looped
 from tests.traces import trace_of
 
 SMALL_BYTES = 30 << 20
@@ -28,7 +27,7 @@ def known(session: Session) -> list[str]:
     return [name for name in KNOWN if getattr(session.state, name) is not None]
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: str(path.name))
+@looped("path", SAMPLES, ids=lambda path: str(path.name))
 def test_the_state_at_every_step_of_a_sample_is_what_the_step_counted(path: Path) -> None:
     trace = Trace.open(path)
 
@@ -106,7 +105,7 @@ def slots_after(*rows: dict[str, Any]) -> dict[int, str] | None:
     return None if slots is None else dict(slots)
 
 
-@pytest.mark.parametrize("told", [{"source": 5}, {}], ids=["told", "not told"])
+@looped("told", [{"source": 5}, {}], ids=["told", "not told"])
 def test_who_was_moved_has_its_new_slot_and_no_longer_the_old_one(told: dict[str, Any]) -> None:
     claimed = {"id": 5, "op": "claim"}
     moved = {"id": 2, "op": "move", **told}

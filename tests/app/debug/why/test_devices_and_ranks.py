@@ -14,6 +14,7 @@ from stepscope.engine.faults import FAULTS
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 from tests.traces import trace_of
 
 COLLECTIVE = {
@@ -83,7 +84,7 @@ def test_who_was_first_and_has_all_its_cores_is_not_blamed_but_who_is_first_now(
     assert (str(link.holder), link.recorded_holder) == ("task 1", "task 0")
 
 
-@pytest.mark.parametrize("shape", ["AIC", "AIV"])
+@looped("shape", ["AIC", "AIV"])
 def test_whoever_waits_long_on_a_recorded_run_has_a_recorded_reason(
     tmp_path: Path, shape: str
 ) -> None:
@@ -134,7 +135,7 @@ def two_ranks(joins: int | None) -> Chain:
     return why(session, "rank 0", session.moments.position(50)._replace(ts_ns=50))
 
 
-@pytest.mark.parametrize(("joins", "says"), [(95, "comes only at"), (None, "never joins")])
+@looped(("joins", "says"), [(95, "comes only at"), (None, "never joins")])
 def test_a_rank_waits_for_the_one_that_comes_late_or_never(joins: int | None, says: str) -> None:
     root = two_ranks(joins).root
 
@@ -181,7 +182,7 @@ def a_dummy_for(rank: int | None) -> Session:
     return session
 
 
-@pytest.mark.parametrize(("rank", "ends"), [(1, "another rank"), (None, "policy")])
+@looped(("rank", "ends"), [(1, "another rank"), (None, "policy")])
 def test_who_waits_for_a_step_of_another_rank_is_kept_by_that_rank_where_it_is_told(
     rank: int | None, ends: str
 ) -> None:

@@ -17,6 +17,7 @@ from stepscope.app.debug import Session, State
 from stepscope.app.debug.why import Chain, Link, why
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
+from tests.looped import looped
 
 BURSTS = {
     "burst": "16", "gap_ms": "4000", "prompt_len": "64", "num_kv_blocks": "120", "block_size": "32",
@@ -109,7 +110,7 @@ def asked(case: Case, folder: Path) -> tuple[Session, Chain]:
     return session, why(session, case.subject)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.of}-{case.name}")
+@looped("case", CASES, ids=lambda case: f"{case.of}-{case.name}")
 def test_the_root_is_what_was_made_to_go_wrong_and_no_holder_is_stale(
     case: Case, folder: Path
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.app.mcp.answering.cursor import first_of, mark_of
 from stepscope.ingest.errors import ConfigError
+from tests.looped import looped
 
 MARK = mark_of("sql", "select 1", "file")
 
@@ -18,7 +19,7 @@ def test_a_cursor_says_where_its_page_begins() -> None:
     assert first_of(f"50-{MARK}", MARK, 51) == 50
 
 
-@pytest.mark.parametrize(
+@looped(
     "cursor",
     [f"-5-{MARK}", f"50-{mark_of('sql', 'select 2', 'file')}", f"99-{MARK}", "50", "\0",
      "\u0661-" + MARK,      f"{10**30}-{MARK}", f"1e1-{MARK}"],

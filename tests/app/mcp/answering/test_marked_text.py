@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 
-import pytest
-
 from stepscope.app.mcp.answering.marked_text import Bounded, marked, named_as
+from tests.looped import looped
 
 
-@pytest.mark.parametrize(
+@looped(
     ("text", "shown"),
     [
         ("req-07", "req-07"),

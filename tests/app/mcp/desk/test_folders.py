@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.app.mcp.desk.folders import Folders
 from stepscope.ingest.errors import ConfigError, StepscopeError, TraceError
+from tests.looped import looped
 
 OUTSIDE = "it is not below a folder that was named at start"
 
@@ -24,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["runs/a.json", "a.json", "./a.json", "deep/b.json"])
+@looped("name", ["runs/a.json", "a.json", "./a.json", "deep/b.json"])
 def test_a_file_inside_is_found_by_its_name(tree: Path, name: str) -> None:
     place = Folders([tree / "runs"]).place(name)
 
@@ -36,7 +37,7 @@ def test_an_absolute_path_that_is_inside_is_taken(tree: Path) -> None:
     assert Folders([tree / "runs"]).place(str(tree / "runs" / "a.json")).name == "runs/a.json"
 
 
-@pytest.mark.parametrize(
+@looped(
     "name",
     ["../secret/s.json", "runs/../../secret/s.json", "deep/../../secret/s.json", "..",
      "/etc/passwd", "/", "//etc/passwd", "/proc/self/environ", "~/.ssh/id_rsa"],
@@ -59,15 +60,17 @@ def test_a_refusal_does_not_tell_whether_something_is_there(tree: Path) -> None:
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("name", ["", "a\0b", "x" * 5_000, "x" * 300, "a/" * 1_000])
+@looped("name", ["", "a\0b", "x" * 5_000, "x" * 300, "a/" * 1_000])
 def test_what_is_no_name_of_a_file_is_one_line(tree: Path, name: str) -> None:
     with pytest.raises(StepscopeError):
         Folders([tree / "runs"]).place(name)
 
 
-@pytest.mark.parametrize("target", ["secret/s.json", "secret", "/etc/passwd", "/etc"])
+@looped("target", ["secret/s.json", "secret", "/etc/passwd", "/etc"])
 def test_a_link_that_leads_out_is_refused(tree: Path, target: str) -> None:
-    (tree / "runs" / "link").symlink_to(tree / target)
+    link = tree / "runs" / "link"
+    link.unlink(missing_ok=True)
+    link.symlink_to(tree / target)
 
     with pytest.raises(ConfigError, match=OUTSIDE):
         Folders([tree / "runs"]).place("link")
@@ -101,7 +104,7 @@ def test_a_link_in_circles_is_one_line(tree: Path) -> None:
         Folders([tree / "runs"]).place("round")
 
 
-@pytest.mark.parametrize("where", ["pipe", "deep/pipe"])
+@looped("where", ["pipe", "deep/pipe"])
 def test_a_pipe_is_not_waited_for(tree: Path, where: str) -> None:
     os.mkfifo(tree / "runs" / where)
 
@@ -123,7 +126,7 @@ def test_two_folders_of_one_name_are_told_apart(tree: Path) -> None:
     assert folders.place("runs-2/c.json").path == tree / "secret" / "runs" / "c.json"
 
 
-@pytest.mark.parametrize("name", ["nothing", "runs/a.json"])
+@looped("name", ["nothing", "runs/a.json"])
 def test_a_folder_that_is_none_is_refused_at_start(tree: Path, name: str) -> None:
     with pytest.raises(ConfigError):
         Folders([tree / name])

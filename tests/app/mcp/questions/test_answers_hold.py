@@ -13,6 +13,7 @@ from tests.app.mcp.asked import TOOLS_BY_NAME, Asked
 from tests.app.mcp.questions.of_real_files import OF_DATA, OF_RECORDED
 from tests.app.mcp.questions.of_samples import AFTER, BEFORE, QUESTIONS
 from tests.app.mcp.questions.question import Question
+from tests.looped import looped
 from tests.recorded import RecordedRun
 
 EVERY = (*QUESTIONS, *OF_DATA, *OF_RECORDED)
@@ -55,7 +56,7 @@ def check_answer(question: Question, told: str) -> None:
     assert not [each for each in question.never if each in told], told
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=asked_as)
+@looped("question", QUESTIONS, ids=asked_as)
 def test_a_question_over_the_samples(
     question: Question, samples: Asked, sample_traces: Path
 ) -> None:
@@ -63,13 +64,13 @@ def test_a_question_over_the_samples(
     check_answer(question, answers(samples, question))
 
 
-@pytest.mark.parametrize("question", OF_DATA, ids=asked_as)
+@looped("question", OF_DATA, ids=asked_as)
 def test_a_question_over_real_files(question: Question, data: Asked, shared_data: Path) -> None:
     check_facts(question, Trace.open(shared_data / question.trace))
     check_answer(question, answers(data, question))
 
 
-@pytest.mark.parametrize("question", OF_RECORDED, ids=asked_as)
+@looped("question", OF_RECORDED, ids=asked_as)
 def test_a_question_over_recorded_runs(
     question: Question, recorded: Callable[[str], RecordedRun]
 ) -> None:

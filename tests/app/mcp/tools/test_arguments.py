@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from stepscope.app.mcp.protocol_server import input_schema
 from stepscope.app.mcp.tools import TOOLS
 from stepscope.app.mcp.tools.tool import Tool
 from tests.app.mcp.asked import Asked
+from tests.looped import looped
 
 TRACE = "fcfs-preemption-before.trace"
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@looped("tool", TOOLS, ids=lambda tool: tool.name)
 def test_every_argument_has_a_type_and_a_description(tool: Tool) -> None:
     schema = input_schema(tool.takes)
 
@@ -28,7 +27,7 @@ def test_every_argument_has_a_type_and_a_description(tool: Tool) -> None:
     assert tool.description.endswith(".")
 
 
-@pytest.mark.parametrize(
+@looped(
     "arguments",
     [
         {"limit": -1},
@@ -57,7 +56,7 @@ def test_arguments_that_are_none_are_refused_in_a_line(
     assert "bug" not in said
 
 
-@pytest.mark.parametrize(
+@looped(
     ("tool", "arguments"),
     [
         ("state", {"at": "nowhere"}),

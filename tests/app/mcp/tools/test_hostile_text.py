@@ -13,6 +13,7 @@ from stepscope.app.printable import plain
 from tests.app.mcp.answering.test_sent_page import tokens_of
 from tests.app.mcp.asked import TOOLS_BY_NAME, Asked
 from tests.app.mcp.hostile import NAMES, ORDER, hostile_trace
+from tests.looped import looped
 
 TRACE = {"trace": "hostile.trace"}
 QUESTIONS: dict[str, dict[str, Any]] = dict.fromkeys(TOOLS_BY_NAME, TRACE) | {
@@ -41,7 +42,7 @@ def outside_the_data(page: Page) -> str:
     return "\n".join([*own, repr(values)])
 
 
-@pytest.mark.parametrize("tool", QUESTIONS)
+@looped("tool", QUESTIONS)
 def test_no_text_of_a_trace_stands_outside_the_data(hostile: Asked, tool: str) -> None:
     page = hostile.page(tool, **QUESTIONS[tool])
 
@@ -50,7 +51,7 @@ def test_no_text_of_a_trace_stands_outside_the_data(hostile: Asked, tool: str) -
     assert tokens_of(page) <= MOST_TOKENS
 
 
-@pytest.mark.parametrize("tool", QUESTIONS)
+@looped("tool", QUESTIONS)
 def test_no_control_and_no_markup_of_a_trace_is_sent(hostile: Asked, tool: str) -> None:
     page = hostile.page(tool, **QUESTIONS[tool])
 
@@ -61,7 +62,7 @@ def test_no_control_and_no_markup_of_a_trace_is_sent(hostile: Asked, tool: str) 
         assert "](" not in data
 
 
-@pytest.mark.parametrize("name", NAMES)
+@looped("name", NAMES)
 def test_a_request_of_an_odd_name_is_asked_about_as_it_was_shown(hostile: Asked, name: str) -> None:
     rows = [
         row

@@ -8,11 +8,12 @@ import pytest
 
 from stepscope.app.mcp.tools import sql
 from tests.app.mcp.asked import Asked
+from tests.looped import looped
 
 TRACE = "fcfs-preemption-before.trace"
 
 
-@pytest.mark.parametrize(
+@looped(
     "query",
     [
         "select * from read_csv('/etc/passwd')",
@@ -94,7 +95,7 @@ def test_a_very_long_answer_says_what_is_left_out(samples: Asked) -> None:
     assert any("rows behind the first 10,000" in told for told in page.values["left_out"])
 
 
-@pytest.mark.parametrize(
+@looped(
     ("query", "lacking"),
     [
         ("select count(*) from core_spans", "the table core_spans, which has no row"),

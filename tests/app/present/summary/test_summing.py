@@ -22,6 +22,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, part
 from tests.analyzers.summary.every_trace import EVERY, opened
 from tests.analyzers.summary.test_gpu_use import kernel
+from tests.looped import looped
 from tests.traces import trace_of
 
 SLO = slo_of("ttft=500ms,tpot=50ms")
@@ -43,7 +44,7 @@ def column(table: Table, name: str) -> list[Any]:
     return [row[table.columns.index(name)] for row in table.rows]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_of_every_file_something_is_said(name: str) -> None:
     told = summed_up(opened(name))
 
@@ -103,7 +104,7 @@ def test_who_missed_an_slo_leads_to_the_request() -> None:
     assert missed.leads == (AtRequest(0, "r"),)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@looped("name", EVERY)
 def test_what_is_shown_of_gpus_and_cores_is_what_was_computed(name: str) -> None:
     trace = opened(name)
     told = summed_up(trace)
