@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.check.registry import of_others
+from stepscope.ingest.entry_points import tell_once
+from tests.packages import write_package
 
 RULE = '''"""QUE001: steps are slow.
 
@@ -35,3 +43,25 @@ class SlowStep:
         return [finding(self, f"step {row['step']} is slow", "be quick", at=row) for row in rows]
 '''
 Install = Callable[..., Path]
+
+
+@contextmanager
+def installing(folder: Path) -> Iterator[Install]:
+    """Yield what installs a package with a module of rules into a folder, on the path meanwhile."""
+    made = []
+
+    def install(package: str, source: str, *points: str) -> Path:
+        points = points or (f"one = {package.replace('-', '_')}:SlowStep",)
+        made.append(write_package(folder, package, source, "stepscope.rules", *points))
+        of_others.cache_clear()
+        return folder
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.syspath_prepend(str(folder))
+        try:
+            yield install
+        finally:
+            of_others.cache_clear()
+            tell_once.cache_clear()
+            for module in made:
+                sys.modules.pop(module, None)

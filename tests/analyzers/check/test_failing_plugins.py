@@ -14,7 +14,8 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.cli import main
 from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import ConfigError, StepscopeError
-from tests.analyzers.check.rules_of_others import RULE, Install
+from tests.analyzers.check.rules_of_others import RULE, Install, installing
+from tests.looped import looped
 from tests.packages import stepscope
 from tests.traces import trace_of
 
@@ -50,15 +51,16 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", BROKEN)
+@looped("how", BROKEN)
 def test_what_is_no_rule_is_refused_in_one_line_that_names_its_package(
-    install: Install, how: str
+    tmp_path: Path, how: str
 ) -> None:
     source, why = BROKEN[how]
-    install("acme-rules", source)
+    with installing(tmp_path) as install:
+        install("acme-rules", source)
 
-    with pytest.raises(ConfigError) as caught:
-        select()
+        with pytest.raises(ConfigError) as caught:
+            select()
 
     said = str(caught.value)
     module = "acme_rules:SlowStep"
@@ -104,7 +106,7 @@ LOOKS: dict[str, tuple[str, ...]] = {
 def test_what_only_looks_goes_on_without_a_broken_rule_and_says_so_in_one_line(
     install: Install, sample_traces: Path
 ) -> None:
-    trace = sample_traces / "mix-admission-after.trace"
+    trace = sample_traces / "vllm_prefixes.trace"
     asked = {how: [word.format(trace=trace) for word in words] for how, words in LOOKS.items()}
     without = {how: ran(*words)[:2] for how, words in asked.items()}
     install("acme-rules", "import no_such_module")
@@ -174,15 +176,15 @@ FAILS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("how", FAILS)
-def test_a_rule_of_others_that_fails_is_one_line_and_never_clean(
-    install: Install, how: str
-) -> None:
+@looped("how", FAILS)
+def test_a_rule_of_others_that_fails_is_one_line_and_never_clean(tmp_path: Path, how: str) -> None:
     body, why = FAILS[how]
     head, _, _ = RULE.partition("        slow =")
-    install("acme", f"{head}        {body}\n")
+    trace = trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}])
+    with installing(tmp_path) as install:
+        install("acme", f"{head}        {body}\n")
 
-    with pytest.raises(StepscopeError, match=r"^.*rule QUE001 failed: ") as caught:
-        check(trace_of(steps=[{"step": 1, "kind": "decode", "dur_ns": 1}]), (by_code("QUE001"),))
+        with pytest.raises(StepscopeError, match=r"^.*rule QUE001 failed: ") as caught:
+            check(trace, (by_code("QUE001"),))
 
     assert why in str(caught.value)

@@ -39,6 +39,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows, absurd_rows, faulty_rows, trace_from
 from tests.analyzers.rows import decision, event, mix, part, task
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 # Rules with their thresholds turned down, so that absurd traces are full of findings.
@@ -67,8 +68,19 @@ SENSITIVE = tuple(_BY_CODE.get(rule.code, rule) for rule in RULES)
 
 
 @given(absurd_rows)
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
+    check_judged(rows)
+
+
+@slow
+@given(absurd_rows)
+@settings(max_examples=60)
+def test_no_rule_raises_on_any_of_many_absurd_traces(rows: Rows) -> None:
+    check_judged(rows)
+
+
+def check_judged(rows: Rows) -> None:
     result = check(trace_from(rows), SENSITIVE)
 
     for found in result.findings:
@@ -77,8 +89,21 @@ def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
 
 
 @given(faulty_rows | absurd_rows, st.randoms(use_true_random=False))
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
+    check_shuffled(rows, random)
+
+
+@slow
+@given(faulty_rows | absurd_rows, st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_findings_of_many_traces_do_not_depend_on_the_order_of_rows(
+    rows: Rows, random: Random
+) -> None:
+    check_shuffled(rows, random)
+
+
+def check_shuffled(rows: Rows, random: Random) -> None:
     shuffled = {table: random.sample(listed, len(listed)) for table, listed in rows.items()}
 
     assert _plain(rows) == _plain(shuffled)

@@ -1,15 +1,23 @@
-"""Every sample of ours and every real file beside the checkout, opened once."""
+"""Every sample of ours and every real file beside the checkout, opened once.
+
+A test over `each_file` takes samples and small files in the quick tier, and the others in the slow
+one.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import inspect
+from functools import cache, wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.looped import Test, looped
+from tests.tiers import slow
 
 SHARED = ROOT.parent / "shared"
 KINDS = (".trace", ".gz", ".pftrace")
@@ -28,6 +36,35 @@ REAL = [
 ]
 NONE = "no real file: ../shared is absent"
 EVERY = [*SAMPLES, *(REAL or [NONE])]
+SMALL_BYTES = 200_000
+
+
+def _is_small(name: str) -> bool:
+    path = ROOT.parent / name
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files) < SMALL_BYTES
+
+
+LARGE = [name for name in REAL if not _is_small(name)] or [NONE]
+SMALL = [name for name in EVERY if name not in LARGE] or [NONE]
+
+
+def each_file(test: Test) -> Test:
+    """Run a test on every file by its `name`: two items, of which that of large files is slow."""
+
+    @pytest.mark.parametrize(
+        "files", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=slow)]
+    )
+    @wraps(test)
+    def run(files: list[str], **fixtures: Any) -> None:
+        looped("name", files)(test)(**fixtures)
+
+    parameters = inspect.signature(test).parameters.values()
+    own = inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # pytest asks for it
+        [own, *(each for each in parameters if each.name != "name")]
+    )
+    return run
 
 
 def opened(name: str) -> Trace:

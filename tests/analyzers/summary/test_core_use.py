@@ -10,9 +10,8 @@ from typing import Any
 from stepscope.analyzers.summary.core_use import core_use, kernels_on_cores
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import mix, part, task
-from tests.analyzers.summary.every_trace import EVERY, opened
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.test_gpu_use import union
-from tests.looped import looped
 from tests.traces import trace_of
 
 Row = dict[str, Any]
@@ -89,7 +88,7 @@ def test_where_no_dispatch_was_recorded_its_time_is_not_known() -> None:
     assert kernels_on_cores(trace_of(core_spans=[alone]))["dispatch_ns"].to_list() == [None]
 
 
-@looped("name", EVERY)
+@each_file
 def test_cores_of_every_file_ran_and_were_held_as_their_blocks_say_one_by_one(name: str) -> None:
     trace = opened(name)
     found = by_core(trace)
@@ -114,7 +113,7 @@ def test_cores_of_every_file_ran_and_were_held_as_their_blocks_say_one_by_one(na
             assert row["held_ns"] == held(rows), key
 
 
-@looped("name", EVERY)
+@each_file
 def test_kernels_of_every_swimlane_ran_as_long_as_their_blocks_added_up(name: str) -> None:
     trace = opened(name)
     names = dict(trace.tasks.select("task", "name").collect().iter_rows())

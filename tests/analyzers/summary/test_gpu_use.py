@@ -20,8 +20,7 @@ from stepscope.analyzers.summary.gpu_use import (
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.trace import Trace
-from tests.analyzers.summary.every_trace import EVERY, opened
-from tests.looped import looped
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.traces import trace_of
 
 Intervals = list[tuple[int, int]]
@@ -87,7 +86,7 @@ def test_a_profile_of_a_cpu_alone_has_no_device() -> None:
     assert kernel_sums(on_gpu(trace_of(spans=[op]))).is_empty()
 
 
-@looped("name", EVERY)
+@each_file
 def test_gpu_use_of_every_file_is_what_its_spans_come_to_one_by_one(name: str) -> None:
     trace = opened(name)
     spans = trace.spans.select("rank", "ts_ns", "dur_ns").collect().to_dicts()
@@ -116,7 +115,7 @@ def test_gpu_use_of_every_file_is_what_its_spans_come_to_one_by_one(name: str) -
         assert row["in_collectives_ns"] == union(kinds["communication"])
 
 
-@looped("name", EVERY)
+@each_file
 def test_devices_of_every_file_are_as_busy_as_the_minimap_says(name: str) -> None:
     trace = opened(name)
 
@@ -125,7 +124,7 @@ def test_devices_of_every_file_are_as_busy_as_the_minimap_says(name: str) -> Non
     assert gpu_use(trace)["busy_ns"].sum() == int((devices.end - devices.start).sum())
 
 
-@looped("name", EVERY)
+@each_file
 def test_kernels_of_every_file_are_counted_and_added_up_as_sql_does(name: str) -> None:
     trace = opened(name)
     asked = trace.sql(
@@ -142,7 +141,7 @@ def test_kernels_of_every_file_are_counted_and_added_up_as_sql_does(name: str) -
     assert len(asked) == 0 or kernel_sums(on_gpu(trace))["share"].sum() == pytest.approx(1)
 
 
-@looped("name", EVERY)
+@each_file
 def test_steps_of_every_file_by_kind_are_those_of_a_plain_count(name: str) -> None:
     trace = opened(name)
     rows = trace.steps.collect().to_dicts()

@@ -9,8 +9,7 @@ import pytest
 from stepscope.analyzers.summary.load_over_time import FROM_EVENTS, load_over_time
 from stepscope.analyzers.views.loads import loads
 from tests.analyzers.rows import event
-from tests.analyzers.summary.every_trace import EVERY, opened
-from tests.looped import looped
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.traces import trace_of
 
 
@@ -43,7 +42,7 @@ def test_who_waited_is_counted_from_events_where_no_step_says_it() -> None:
     }  # fmt: skip
 
 
-@looped("name", EVERY)
+@each_file
 def test_load_of_every_file_is_that_of_its_rows(name: str) -> None:
     trace = opened(name)
     rows = loads(trace).collect().to_dicts()

@@ -15,7 +15,7 @@ from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
-from tests.analyzers.summary.every_trace import EVERY, opened
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.raw_requests import raw_latencies
 from tests.looped import looped
 from tests.traces import trace_of
@@ -155,7 +155,7 @@ def test_a_trace_without_requests_has_none_that_met_or_missed() -> None:
     assert found.missed().is_empty()
 
 
-@looped("name", EVERY)
+@each_file
 def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None:
     trace = opened(name)
     blamed = blame(trace)
@@ -179,7 +179,7 @@ def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None
         assert row["tpot_ns"] == pytest.approx(own["tpot_ns"])
 
 
-@looped("name", EVERY)
+@each_file
 def test_goodput_of_every_file_is_that_of_a_plain_count(name: str) -> None:
     trace = opened(name)
     told = latencies(trace, blame(trace))
@@ -207,7 +207,7 @@ def test_goodput_of_every_file_is_that_of_a_plain_count(name: str) -> None:
     assert found.goodput in (None, pytest.approx(len(good) * 1e9 / span_ns))
 
 
-@looped("name", EVERY)
+@each_file
 def test_gaps_of_every_file_are_differences_of_token_times(name: str) -> None:
     trace = opened(name)
 

@@ -7,9 +7,8 @@ import random
 from stepscope.analyzers.latency.kernel_kinds import KINDS
 from stepscope.analyzers.summary.gpu_use import USES
 from stepscope.analyzers.summary.step_on_gpu import step_on_gpu
-from tests.analyzers.summary.every_trace import EVERY, opened
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.test_gpu_use import Intervals, executed, kernel, kinds_of, union
-from tests.looped import looped
 from tests.traces import trace_of
 
 MOST_STEPS = 6
@@ -59,7 +58,7 @@ def test_a_kernel_without_a_name_or_a_length_takes_nothing_from_the_others() -> 
     assert (told.use["gemm_ns"], told.use["kernel_ns"], told.use["busy_ns"]) == (20, 5, 25)
 
 
-@looped("name", EVERY)
+@each_file
 def test_steps_of_every_file_are_what_their_spans_come_to_one_by_one(name: str) -> None:
     trace = opened(name)
     steps = trace.steps.select("rank", "step", "gpu_dur_ns", "gpu_busy_ns").collect().to_dicts()

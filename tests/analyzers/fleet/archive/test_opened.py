@@ -20,6 +20,7 @@ from stepscope.analyzers.fleet.archive.opened import digest_of, opened
 from stepscope.analyzers.fleet.archive.partitions import asked_of, files_of, scanned
 from stepscope.analyzers.fleet.archive.row_journal import journals, records_of
 from stepscope.ingest.errors import ConfigError, QueryError, TraceError, WriteError
+from tests.looped import looped
 
 FIRST, LATER = date(2026, 10, 1), date(2026, 11, 1)
 
@@ -111,10 +112,11 @@ def crashing(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(shutil, "rmtree", counted(shutil.rmtree))
 
 
-@pytest.mark.parametrize("at", range(12))
+@looped("at", range(12))
 def test_a_process_that_ends_in_a_commit_loses_and_doubles_nothing(
-    folder: Path, at: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = tmp_path / "archive"
     put(folder, record("a"), record("b"), record("c", why="bad"))
     with monkeypatch.context() as patch:
         crashing(patch, at)
@@ -128,10 +130,11 @@ def test_a_process_that_ends_in_a_commit_loses_and_doubles_nothing(
     assert len(scanned(folder)["failures"].collect()) == 1
 
 
-@pytest.mark.parametrize("at", range(8))
+@looped("at", range(8))
 def test_a_process_that_ends_in_a_merge_loses_and_doubles_nothing(
-    folder: Path, at: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = tmp_path / "archive"
     for key in "abc":
         put(folder, record(key))
     before = digest_of(folder)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor.cor013_tile_overwritten import TileOverwritten
@@ -17,6 +19,7 @@ from tests.engine.asked import asked
 from tests.looped import looped
 from tests.random_configurations.count_cores import wrong_blocks
 from tests.random_configurations.tables import Tables
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 TASKS = [task(1, "push", 32), task(2, "qk_pv", 8, "MIX")]
@@ -98,7 +101,9 @@ def test_a_trace_without_local_memories_is_not_judged() -> None:
     assert check(trace, (TileOverwritten(),)).not_applicable == ("COR013",)
 
 
-@looped("policy", ["before", "uniform", "per-core-slot", "all-idle-or-pending"])
+@pytest.mark.parametrize(
+    "policy", sampled(["before", "uniform", "per-core-slot", "all-idle-or-pending"], ["before"])
+)
 def test_policies_that_start_parts_apart_are_found_where_hardware_does_not_queue(
     tmp_path: Path, policy: str
 ) -> None:
@@ -116,7 +121,7 @@ def test_a_mix_that_is_admitted_on_its_aic_alone_is_found(record: Record) -> Non
     assert TileOverwritten().check(record("mix-admission", fault="late-part-overwrites-tile"))
 
 
-@looped("policy", ["after", "barrier", "reserve-group"])
+@pytest.mark.parametrize("policy", sampled(["after", "barrier", "reserve-group"], ["after"]))
 @looped("late_part", [each.name for each in LATE_PARTS if each is not WAITS])
 def test_policies_that_start_all_parts_together_harm_nothing_where_hardware_does_not_queue(
     tmp_path: Path, policy: str, late_part: str

@@ -55,7 +55,7 @@ def test_a_policy_that_was_asked_for_is_a_warning_with_advice_that_fits_it() -> 
 def test_an_engine_without_mixed_batches_is_told_once_and_nothing_that_it_refuses(
     record: Record, variant: str
 ) -> None:
-    result = check(record("mixed-batches", variant))
+    result = check(record("mixed-batches", variant, requests="24", max_tokens="32"))
 
     said = {each.code: (each.severity, each.count) for each in result.findings}
     assert said["STV011"] == ("warning", 1)

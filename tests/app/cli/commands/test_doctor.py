@@ -133,10 +133,11 @@ def test_functions_that_take_something_else_are_as_good_as_gone(
 
 @looped("gone", [None, *PREEMPTIONS.instead])
 def test_preemptions_are_seen_where_a_step_preempts_by_itself_and_what_it_calls_is_there(
-    gone: str | None, stepscope: Command, packages: Path
+    gone: str | None, stepscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     others = [name for name in everything(VLLM) if name not in PREEMPTIONS.needs]
-    install(VLLM, packages, [*others, *(name for name in PREEMPTIONS.instead if name != gone)])
+    install(VLLM, tmp_path, [*others, *(name for name in PREEMPTIONS.instead if name != gone)])
 
     told = json.loads(stepscope("vllm", "doctor", "--format", "json").out)
 

@@ -20,9 +20,8 @@ from stepscope.app.timeline.profile.top_names import shown, top_names
 from stepscope.app.units import duration
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, part
-from tests.analyzers.summary.every_trace import EVERY, opened
+from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.test_gpu_use import kernel
-from tests.looped import looped
 from tests.traces import trace_of
 
 SLO = slo_of("ttft=500ms,tpot=50ms")
@@ -44,7 +43,7 @@ def column(table: Table, name: str) -> list[Any]:
     return [row[table.columns.index(name)] for row in table.rows]
 
 
-@looped("name", EVERY)
+@each_file
 def test_of_every_file_something_is_said(name: str) -> None:
     told = summed_up(opened(name))
 
@@ -104,7 +103,7 @@ def test_who_missed_an_slo_leads_to_the_request() -> None:
     assert missed.leads == (AtRequest(0, "r"),)
 
 
-@looped("name", EVERY)
+@each_file
 def test_what_is_shown_of_gpus_and_cores_is_what_was_computed(name: str) -> None:
     trace = opened(name)
     told = summed_up(trace)
