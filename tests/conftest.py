@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.engine.recorded_once import RecordedOnce
+from tests.engine.recorded_once import RecordedOnce, recording_digest, shared_runs
 from tests.recorded import RecordedRun, unpack
 
 DRAWS_NEW = "STEPSCOPE_HYPOTHESIS_RANDOM"
@@ -79,10 +79,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Record
 
 
 @pytest.fixture(scope="session")
-def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> RecordedOnce:
-    """Runs of the reference engine, each recorded but once, whichever process asks."""
-    own = tmp_path_factory.getbasetemp()
-    return RecordedOnce((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "runs")
+def recorded_once() -> Iterator[RecordedOnce]:
+    """Runs of the reference engine, each recorded once while the source that records it stays."""
+    with shared_runs(ROOT / "out" / "recorded", recording_digest()) as runs:
+        yield runs
 
 
 @pytest.fixture(scope="session")
