@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.engine.recorded_once import RecordedOnce, recording_digest, shared_runs
 from tests.recorded import RecordedRun, unpack
+from tests.tiers import QUICK
 
 DRAWS_NEW = "STEPSCOPE_HYPOTHESIS_RANDOM"
 """Set where property tests are to draw other examples each time, as in `make test-all`."""
@@ -24,6 +25,7 @@ settings.register_profile(
     derandomize=not os.environ.get(DRAWS_NEW),
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("house"), max_examples=40)
 settings.load_profile("house")
 
 COLLECT_EVERY = 100_000
@@ -36,6 +38,13 @@ collect_ignore = [name for name in ("vllm", "sglang") if find_spec(name) is None
 
 # No test reads or writes the cache or the marks of whoever runs it; those of these name their own.
 os.environ["STEPSCOPE_CACHE"] = os.environ["STEPSCOPE_STATE"] = "off"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw fewer examples of properties where the slow tests are left out."""
+    if config.getoption("markexpr") == "not slow":
+        os.environ[QUICK] = "1"
+        settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:
