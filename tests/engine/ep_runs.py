@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 
 from stepscope.engine.runs.scenario import Metric
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Row, Rows
 
 SCENARIO = EpMultiplexing()
@@ -25,14 +25,14 @@ def served(variant: str, **settings: str) -> dict[str, Metric]:
 
 
 @cache
-def run(folder: Path, variant: str, **settings: str) -> tuple[dict[str, Metric], Rows]:
-    path = folder / "-".join((variant, *map("=".join, settings.items())))
-    result = SCENARIO.record(variant, path, asked({**SHORT, **settings}))
-    return result.metrics, Rows.read(Trace.open(path))
+def run(runs: RecordedOnce, variant: str, **settings: str) -> tuple[dict[str, Metric], Rows]:
+    result = runs.run(SCENARIO.name, variant, asked({**SHORT, **settings}))
+    assert result.path is not None
+    return result.metrics, Rows.read(Trace.open(result.path))
 
 
-def recorded(folder: Path, variant: str, **settings: str) -> Rows:
-    return run(folder, variant, **settings)[1]
+def recorded(runs: RecordedOnce, variant: str, **settings: str) -> Rows:
+    return run(runs, variant, **settings)[1]
 
 
 def is_as_alone(rows: Rows, request: str) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from stepscope.engine.faults import fault
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 
 SMALL = {
@@ -17,21 +16,19 @@ SMALL = {
 MIXED = scenario("mixed-batches")
 
 
-def rows_of(tmp_path: Path, variant: str, more: dict[str, str] | None = None) -> Rows:
-    out = tmp_path / f"{variant} {len(list(tmp_path.iterdir()))}"
-    MIXED.record(variant, out, asked({**SMALL, **(more or {})}))
-    return Rows.read(Trace.open(out))
+def rows_of(runs: RecordedOnce, variant: str, more: dict[str, str] | None = None) -> Rows:
+    return Rows.read(runs.trace(MIXED.name, variant, asked({**SMALL, **(more or {})})))
 
 
-def faulty(tmp_path: Path, name: str, more: dict[str, str] | None = None) -> Rows:
+def faulty(runs: RecordedOnce, name: str, more: dict[str, str] | None = None) -> Rows:
     known = fault(name)
     given = {**known.settings, **(more or {}), "fault": name}
-    return rows_of(tmp_path, known.variant, given)
+    return rows_of(runs, known.variant, given)
 
 
-def sound(tmp_path: Path, name: str, more: dict[str, str] | None = None) -> Rows:
+def sound(runs: RecordedOnce, name: str, more: dict[str, str] | None = None) -> Rows:
     known = fault(name)
-    return rows_of(tmp_path, known.variant, {**known.settings, **(more or {})})
+    return rows_of(runs, known.variant, {**known.settings, **(more or {})})
 
 
 def kinds(trace: Trace) -> list[str]:

@@ -22,8 +22,9 @@ from tests.engine.device.drawn_graphs import (
     run_of,
     split_blocks,
 )
+from tests.tiers import examples
 
-bounded = settings(max_examples=40)
+bounded = settings(max_examples=examples(40))
 
 
 def schedule_of(run: Run) -> list[tuple[int, ...]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from stepscope.engine.faults import EP_FAULTS, Fault
 from stepscope.engine.runs.scenario import Metric, Options
 from stepscope.ingest.trace import Trace
@@ -20,39 +18,38 @@ from tests.engine.ep_runs import (
     served,
     unordered,
 )
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ep")
-
-
-@cache
-def of_fault(folder: Path, name: str) -> tuple[dict[str, Metric], Rows]:
+def trace_of(runs: RecordedOnce, name: str) -> Trace:
     (fault,) = (each for each in EP_FAULTS if each.name == name)
-    path = folder / f"{name}.trace"
-    result = SCENARIO.record(fault.variant, path, Options(faults=frozenset({name})))
-    trace = Trace.open(path)
-    assert not trace.manifest.dropped
-    return result.metrics, Rows.read(trace)
+    return runs.trace(SCENARIO.name, fault.variant, options_of(name))
+
+
+def options_of(name: str) -> Options:
+    return Options(faults=frozenset({name}))
 
 
 @cache
-def without_fault(path: Path, variant: str, settings: tuple[tuple[str, str], ...]) -> Rows:
-    SCENARIO.record(variant, path, Options(settings=dict(settings)))
-    return Rows.read(Trace.open(path))
+def of_fault(runs: RecordedOnce, name: str) -> tuple[dict[str, Metric], Rows]:
+    (fault,) = (each for each in EP_FAULTS if each.name == name)
+    trace = trace_of(runs, name)
+    assert not trace.manifest.dropped
+    metrics = runs.run(SCENARIO.name, fault.variant, options_of(name)).metrics
+    return metrics, Rows.read(trace)
 
 
-def plain(folder: Path, fault: Fault, name: str = "plain") -> Rows:
+def plain(runs: RecordedOnce, fault: Fault) -> Rows:
     """The run that shows a fault, without it."""
-    settings = tuple(fault.settings.items())
-    path = folder / "-".join((name, fault.variant, *map("=".join, settings)))
-    return without_fault(path, fault.variant, settings)
+    options = Options(settings=dict(fault.settings))
+    return Rows.read(runs.trace(SCENARIO.name, fault.variant, options))
 
 
-def test_preambles_up_front_deadlock_at_the_first_operation_that_differs(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "preambles-up-front")
+def test_preambles_up_front_deadlock_at_the_first_operation_that_differs(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "preambles-up-front")
 
     head, worker = (rows.of("collectives", rank=rank) for rank in (0, 1))
     assert operations(rows, 0)[:-1] == operations(rows, 1)[:-1]
@@ -71,8 +68,10 @@ def test_preambles_up_front_deadlock_at_the_first_operation_that_differs(folder:
     assert rows.of("steps", rank=0)[-1]["executed_path"] == "stalled: decode"
 
 
-def test_rows_that_stay_in_row_0_are_all_sampled_from_the_last_one_there(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "every-row-samples-row-0")
+def test_rows_that_stay_in_row_0_are_all_sampled_from_the_last_one_there(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "every-row-samples-row-0")
 
     read = read_of_others(rows)
     assert metrics["equal_to_solo"] == "1/4"
@@ -80,8 +79,10 @@ def test_rows_that_stay_in_row_0_are_all_sampled_from_the_last_one_there(folder:
     assert {row["segment"] for row in read} == {1, 2, 3}
 
 
-def test_a_copy_on_a_stream_that_does_not_wait_takes_what_was_there_before(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "copy-on-unordered-stream")
+def test_a_copy_on_a_stream_that_does_not_wait_takes_what_was_there_before(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "copy-on-unordered-stream")
 
     found = unordered(rows)
     assert metrics["equal_to_solo"] == "0/4"
@@ -90,8 +91,8 @@ def test_a_copy_on_a_stream_that_does_not_wait_takes_what_was_there_before(folde
     }
 
 
-def test_slots_claimed_in_another_order_differ_from_the_heads(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "slot-order-differs")
+def test_slots_claimed_in_another_order_differ_from_the_heads(recorded_once: RecordedOnce) -> None:
+    metrics, rows = of_fault(recorded_once, "slot-order-differs")
 
     worker = rows.of("allocations", rank=1, op="claim")
     assert [(row["owner"], row["id"]) for row in worker] == [
@@ -101,8 +102,10 @@ def test_slots_claimed_in_another_order_differ_from_the_heads(folder: Path) -> N
     assert metrics["equal_to_solo"] == "0/4"
 
 
-def test_slots_claimed_in_another_order_are_refused_by_a_worker_that_compares(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "slot-order-refused")
+def test_slots_claimed_in_another_order_are_refused_by_a_worker_that_compares(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "slot-order-refused")
 
     assert metrics["outcome"] == (
         "rank 1 has left: it refused: the head's slot 3 would be the worker's slot 0"
@@ -112,8 +115,8 @@ def test_slots_claimed_in_another_order_are_refused_by_a_worker_that_compares(fo
     assert metrics["finished"] == 0
 
 
-def test_a_command_for_a_slot_that_nobody_has_ends_the_worker(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "slots-not-allocated")
+def test_a_command_for_a_slot_that_nobody_has_ends_the_worker(recorded_once: RecordedOnce) -> None:
+    metrics, rows = of_fault(recorded_once, "slots-not-allocated")
 
     assert metrics["outcome"] == (
         "rank 1 has left: it refused: prefill for slot 1, which is not allocated"
@@ -125,9 +128,9 @@ def test_a_command_for_a_slot_that_nobody_has_ends_the_worker(folder: Path) -> N
 
 
 def test_compaction_on_one_side_gives_the_other_side_another_sequences_slot(
-    folder: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    metrics, rows = of_fault(folder, "compaction-on-one-side")
+    metrics, rows = of_fault(recorded_once, "compaction-on-one-side")
 
     moves = rows.of("allocations", op="move")
     assert [(row["rank"], row["owner"], row["id"]) for row in moves] == [
@@ -139,8 +142,10 @@ def test_compaction_on_one_side_gives_the_other_side_another_sequences_slot(
     assert served("after", **STAGGERED)["equal_to_solo"] == "4/4"
 
 
-def test_a_mark_for_no_slot_goes_over_the_wire_as_the_word_shutdown(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "sentinel-as-slot")
+def test_a_mark_for_no_slot_goes_over_the_wire_as_the_word_shutdown(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "sentinel-as-slot")
 
     assert rows.of("collectives", rank=1)[-2]["slot"] == -1
     assert rows.of("collectives", rank=1)[-2]["command"] == "slot"
@@ -150,8 +155,10 @@ def test_a_mark_for_no_slot_goes_over_the_wire_as_the_word_shutdown(folder: Path
     assert metrics["finished"] == 1
 
 
-def test_a_v1_head_and_a_v2_worker_do_not_get_past_the_first_command(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "v1-head-v2-worker")
+def test_a_v1_head_and_a_v2_worker_do_not_get_past_the_first_command(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "v1-head-v2-worker")
 
     told = rows.of("counters", name="protocol version")
     assert [(row["rank"], row["value"]) for row in told] == [(0, 1.0), (1, 2.0)]
@@ -160,8 +167,10 @@ def test_a_v1_head_and_a_v2_worker_do_not_get_past_the_first_command(folder: Pat
     assert "slot 0xfffffff0 is out of range" in str(metrics["outcome"])
 
 
-def test_a_v2_head_and_a_v1_worker_deadlock_at_the_first_command(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "v2-head-v1-worker")
+def test_a_v2_head_and_a_v1_worker_deadlock_at_the_first_command(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "v2-head-v1-worker")
 
     told = rows.of("counters", name="protocol version")
     assert [(row["rank"], row["value"]) for row in told] == [(0, 2.0), (1, 1.0)]
@@ -171,8 +180,10 @@ def test_a_v2_head_and_a_v1_worker_deadlock_at_the_first_command(folder: Path) -
     assert metrics["finished"] == 0
 
 
-def test_a_rank_that_is_alone_and_does_not_ask_dies_of_its_first_broadcast(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "collective-at-world-size-1")
+def test_a_rank_that_is_alone_and_does_not_ask_dies_of_its_first_broadcast(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "collective-at-world-size-1")
 
     (last,) = rows.of("collectives")
     assert (last["op"], last["expected_ranks"], last["dur_ns"]) == ("broadcast", "0", None)
@@ -182,25 +193,29 @@ def test_a_rank_that_is_alone_and_does_not_ask_dies_of_its_first_broadcast(folde
 
 
 def test_a_recurrent_state_that_stays_in_its_slot_goes_on_in_the_next_sequence(
-    folder: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    metrics, rows = of_fault(folder, "state-not-cleared")
+    metrics, rows = of_fault(recorded_once, "state-not-cleared")
 
     assert [is_as_alone(rows, f"req-{i:02d}") for i in range(4)] == [True] * 4
     assert int(str(metrics["equal_to_solo"])[0]) < 8
     assert served("after", requests="8")["equal_to_solo"] == "8/8"
 
 
-def test_a_shared_row_of_scratch_gives_the_experts_the_last_rows_contents(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "scratch-shared")
+def test_a_shared_row_of_scratch_gives_the_experts_the_last_rows_contents(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, rows = of_fault(recorded_once, "scratch-shared")
 
     assert {row["first"] for row in rows.of("accesses", buffer="moe-scratch")} == {0}
     assert overlapping_scratch(rows)
     assert metrics["equal_to_solo"] == "1/4"
 
 
-def test_padding_that_stays_after_a_full_accept_changes_later_tokens(folder: Path) -> None:
-    metrics, _ = of_fault(folder, "full-accept-not-trimmed")
+def test_padding_that_stays_after_a_full_accept_changes_later_tokens(
+    recorded_once: RecordedOnce,
+) -> None:
+    metrics, _ = of_fault(recorded_once, "full-accept-not-trimmed")
 
     assert int(str(metrics["equal_to_solo"])[0]) < 4
     assert metrics["finished"] == 4
@@ -209,10 +224,10 @@ def test_padding_that_stays_after_a_full_accept_changes_later_tokens(folder: Pat
     )
 
 
-def test_an_early_return_leaves_the_declared_path_unreached(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "path-never-reached")
+def test_an_early_return_leaves_the_declared_path_unreached(recorded_once: RecordedOnce) -> None:
+    metrics, rows = of_fault(recorded_once, "path-never-reached")
 
-    manifest = Trace.open(folder / "path-never-reached.trace").manifest
+    manifest = trace_of(recorded_once, "path-never-reached").manifest
     assert manifest.config["declared_paths"]["decode"] == ["fused", "per-token"]
     assert {row["executed_path"] for row in rows.of("steps", kind="decode")} == {
         "decode: per-token"
@@ -220,8 +235,8 @@ def test_an_early_return_leaves_the_declared_path_unreached(folder: Path) -> Non
     assert metrics["equal_to_solo"] == "2/2"
 
 
-def test_the_head_waits_for_a_slow_worker_in_the_all_reduces(folder: Path) -> None:
-    metrics, rows = of_fault(folder, "slow-worker")
+def test_the_head_waits_for_a_slow_worker_in_the_all_reduces(recorded_once: RecordedOnce) -> None:
+    metrics, rows = of_fault(recorded_once, "slow-worker")
 
     waited_ns = [
         max(row["dur_ns"] for row in rows.of("collectives", rank=rank, op="all-reduce"))
@@ -231,13 +246,21 @@ def test_the_head_waits_for_a_slow_worker_in_the_all_reduces(folder: Path) -> No
     assert metrics["equal_to_solo"] == "4/4"
 
 
-@pytest.mark.parametrize("fault", EP_FAULTS, ids=lambda fault: fault.name)
-def test_every_fault_changes_the_trace(folder: Path, fault: Fault) -> None:
-    assert of_fault(folder, fault.name)[1].tables != plain(folder, fault).tables
+def test_every_fault_changes_the_trace(recorded_once: RecordedOnce) -> None:
+    unchanged = [
+        fault.name
+        for fault in EP_FAULTS
+        if of_fault(recorded_once, fault.name)[1].tables == plain(recorded_once, fault).tables
+    ]
+
+    assert unchanged == []
 
 
-@pytest.mark.parametrize("name", ["preambles-up-front", "scratch-shared"])
-def test_without_a_fault_the_trace_is_the_plain_one(folder: Path, name: str) -> None:
-    (fault,) = (each for each in EP_FAULTS if each.name == name)
+def test_without_a_fault_the_trace_is_the_plain_one(
+    recorded_once: RecordedOnce, tmp_path: Path
+) -> None:
+    (fault,) = (each for each in EP_FAULTS if each.name == "scratch-shared")
+    SCENARIO.record(fault.variant, tmp_path / "again", Options(settings=dict(fault.settings)))
 
-    assert plain(folder, fault, "again").tables == plain(folder, fault).tables
+    again = Rows.read(Trace.open(tmp_path / "again"))
+    assert again.tables == plain(recorded_once, fault).tables

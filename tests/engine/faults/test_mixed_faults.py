@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from stepscope.engine.executors import ExecutionFailed
-from stepscope.engine.faults import fault
 from stepscope.engine.scenarios.mixed_setups import COST
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.mixed_runs import MIXED, SMALL, faulty, rows_of, sound
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 
 SCHEDULED = [
@@ -23,51 +23,60 @@ SCHEDULED = [
 ]  # fmt: skip
 
 
-def test_prefill_that_eats_the_budget_leaves_decodes_out(tmp_path: Path) -> None:
-    rows, before = faulty(tmp_path, "prefill-eats-the-budget"), rows_of(tmp_path, "before")
+def test_prefill_that_eats_the_budget_leaves_decodes_out(recorded_once: RecordedOnce) -> None:
+    rows, before = (
+        faulty(recorded_once, "prefill-eats-the-budget"),
+        rows_of(recorded_once, "before"),
+    )
     assert rows.tables == before.tables
     left_out = rows.of("decisions", resource="token-budget", needed=1)
     assert len({row["subject"] for row in left_out}) > 8
 
 
-def test_without_a_cap_one_prompt_has_the_whole_budget(tmp_path: Path) -> None:
+def test_without_a_cap_one_prompt_has_the_whole_budget(recorded_once: RecordedOnce) -> None:
     largest = [
         max(row["num_tokens"] for row in told.of("batch_rows"))
-        for told in (faulty(tmp_path, "no-request-cap"), sound(tmp_path, "no-request-cap"))
+        for told in (
+            faulty(recorded_once, "no-request-cap"),
+            sound(recorded_once, "no-request-cap"),
+        )
     ]
     assert largest == [256, 224]
 
 
-def test_a_reserve_for_max_num_seqs_leaves_prompts_nothing(tmp_path: Path) -> None:
+def test_a_reserve_for_max_num_seqs_leaves_prompts_nothing(recorded_once: RecordedOnce) -> None:
     more = {"budget": "32"}
-    rows = faulty(tmp_path, "reserve-for-max-num-seqs", more)
+    rows = faulty(recorded_once, "reserve-for-max-num-seqs", more)
     starving = [row for row in rows.of("steps") if row["reserved_tokens"] >= row["token_budget"]]
     assert len(starving) > 100
     assert all(row["num_prefill_reqs"] == 0 for row in starving)
     assert any(row["num_waiting"] for row in starving)
-    plain = sound(tmp_path, "reserve-for-max-num-seqs", more)
+    plain = sound(recorded_once, "reserve-for-max-num-seqs", more)
     assert all(row["reserved_tokens"] < 32 for row in plain.of("steps"))
 
 
-def test_a_reserve_that_is_not_held_is_spent_on_prompts(tmp_path: Path) -> None:
+def test_a_reserve_that_is_not_held_is_spent_on_prompts(recorded_once: RecordedOnce) -> None:
     taken = [
         [
             row["num_prefill_tokens"] > row["token_budget"] - row["reserved_tokens"]
             for row in told.of("steps")
             if row["reserved_tokens"]
         ]
-        for told in (faulty(tmp_path, "reserve-not-held"), sound(tmp_path, "reserve-not-held"))
+        for told in (
+            faulty(recorded_once, "reserve-not-held"),
+            sound(recorded_once, "reserve-not-held"),
+        )
     ]
     assert [any(each) for each in taken] == [True, False]
 
 
-def test_a_decode_that_idled_reads_the_placeholder(tmp_path: Path) -> None:
+def test_a_decode_that_idled_reads_the_placeholder(recorded_once: RecordedOnce) -> None:
     read = [
         Counter((row["stream"], row["epoch"] == 0) for row in told.of("accesses", op="read")
                 if row["buffer"] == "input_ids" and row["stream"] in {"host", "device"})
         for told in (
-            faulty(tmp_path, "placeholder-read-as-token"),
-            sound(tmp_path, "placeholder-read-as-token"),
+            faulty(recorded_once, "placeholder-read-as-token"),
+            sound(recorded_once, "placeholder-read-as-token"),
         )
     ]  # fmt: skip
     assert read[0]["host", True] == read[1]["host", False] > 0
@@ -75,44 +84,46 @@ def test_a_decode_that_idled_reads_the_placeholder(tmp_path: Path) -> None:
     assert read[0]["device", False] == read[1]["device", False] > 0
 
 
-def test_a_partial_prefill_gives_tokens(tmp_path: Path) -> None:
+def test_a_partial_prefill_gives_tokens(recorded_once: RecordedOnce) -> None:
     def leaked(rows: Rows) -> int:
         partial = {
             (row["request"], row["step"]) for row in rows.of("batch_rows", is_final_chunk=False)
         }
         return sum((row["request"], row["source_step"]) in partial for row in rows.of("outputs"))
 
-    assert leaked(faulty(tmp_path, "token-of-partial-prefill")) > 16
-    assert leaked(sound(tmp_path, "token-of-partial-prefill")) == 0
+    assert leaked(faulty(recorded_once, "token-of-partial-prefill")) > 16
+    assert leaked(sound(recorded_once, "token-of-partial-prefill")) == 0
 
 
-def test_a_request_is_in_a_batch_twice(tmp_path: Path) -> None:
+def test_a_request_is_in_a_batch_twice(recorded_once: RecordedOnce) -> None:
     def most(rows: Rows) -> int:
         return max(Counter((row["step"], row["request"]) for row in rows.of("batch_rows")).values())
 
-    rows = faulty(tmp_path, "scheduled-twice")
+    rows = faulty(recorded_once, "scheduled-twice")
     assert most(rows) == 2
-    assert most(sound(tmp_path, "scheduled-twice")) == 1
+    assert most(sound(recorded_once, "scheduled-twice")) == 1
     assert len(rows.of("lifecycle", event="finish")) == 16
 
 
-def test_a_victim_is_in_the_batch_that_it_was_thrown_out_of(tmp_path: Path) -> None:
+def test_a_victim_is_in_the_batch_that_it_was_thrown_out_of(recorded_once: RecordedOnce) -> None:
     def evicted(rows: Rows) -> set[tuple[int, str]]:
         scheduled = {(row["step"], row["request"]) for row in rows.of("batch_rows")}
         gone = {(row["step"], row["request"]) for row in rows.of("lifecycle", event="preempt")}
         return scheduled & gone
 
     tight = {"kv_blocks": "510", "block_size": "4"}
-    assert evicted(faulty(tmp_path, "victim-in-batch", tight))
-    plain = sound(tmp_path, "victim-in-batch", tight)
+    assert evicted(faulty(recorded_once, "victim-in-batch", tight))
+    plain = sound(recorded_once, "victim-in-batch", tight)
     assert plain.of("lifecycle", event="preempt")
     assert not evicted(plain)
 
 
-def test_mtp_with_mixed_batches_is_refused_and_runs_with_the_fault(tmp_path: Path) -> None:
+def test_mtp_with_mixed_batches_is_refused_and_runs_with_the_fault(
+    recorded_once: RecordedOnce,
+) -> None:
     with pytest.raises(ConfigError, match="MTP does not work with mixed batches"):
         MIXED.record("after", None, asked({**SMALL, "mtp_k": "1"}))
-    rows = faulty(tmp_path, "mtp-with-mixed")
+    rows = faulty(recorded_once, "mtp-with-mixed")
     assert {row["executed_path"] for row in rows.of("steps", kind="mixed")} == {
         "simulated-mixed+mtp"
     }
@@ -130,10 +141,13 @@ def test_a_backend_that_takes_no_mixed_batches_runs_the_others(tmp_path: Path) -
     )
 
 
-def test_a_mixed_step_costs_a_second_body_and_a_synchronisation(tmp_path: Path) -> None:
+def test_a_mixed_step_costs_a_second_body_and_a_synchronisation(
+    recorded_once: RecordedOnce,
+) -> None:
     def took(settings: dict[str, str]) -> list[int]:
         return [
-            row["dur_ns"] for row in rows_of(tmp_path, "after", settings).of("steps", kind="mixed")
+            row["dur_ns"]
+            for row in rows_of(recorded_once, "after", settings).of("steps", kind="mixed")
         ]
 
     twice, once, unsynced = (
@@ -146,9 +160,9 @@ def test_a_mixed_step_costs_a_second_body_and_a_synchronisation(tmp_path: Path) 
 
 
 def test_two_batch_overlap_runs_batches_of_one_phase_in_halves_and_mixed_ones_whole(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = rows_of(tmp_path, "after", {"tbo": "true"})
+    rows = rows_of(recorded_once, "after", {"tbo": "true"})
 
     assert {
         (row["kind"], row["executed_path"])
@@ -166,14 +180,16 @@ def test_mtp_with_deferred_output_is_refused() -> None:
         MIXED.record("mtp", None, asked({**SMALL, "deferred": "true"}))
 
 
-@pytest.mark.parametrize("name", SCHEDULED)
-def test_without_its_fault_the_trace_is_the_plain_one(tmp_path: Path, name: str) -> None:
-    known = fault(name)
-    plain = rows_of(tmp_path, known.variant, dict(known.settings))
-    assert faulty(tmp_path, name).tables != plain.tables
-    assert sound(tmp_path, name).tables == plain.tables
+def test_every_fault_of_scheduling_changes_the_trace(recorded_once: RecordedOnce) -> None:
+    unchanged = [
+        name
+        for name in SCHEDULED
+        if faulty(recorded_once, name).tables == sound(recorded_once, name).tables
+    ]
+
+    assert unchanged == []
 
 
-def test_every_row_is_read_as_the_schema_says(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = rows_of(tmp_path, "deferred").of("outputs")
+def test_every_row_is_read_as_the_schema_says(recorded_once: RecordedOnce) -> None:
+    told: list[dict[str, Any]] = rows_of(recorded_once, "deferred").of("outputs")
     assert {row["is_placeholder"] for row in told} == {True, False}

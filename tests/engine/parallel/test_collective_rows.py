@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -11,17 +9,16 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Look
 from stepscope.engine.parallel.links.transport import ALL_REDUCE
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import Options
 from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 from tests.replays import SMALL
 
 
 @pytest.fixture(scope="module", params=["after", "v2-device-staging"])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    out: Path = tmp_path_factory.mktemp("runs") / "run.trace"
-    settings = SMALL["ep-multiplexing"]
-    scenario("ep-multiplexing").record(request.param, out, Options(settings=settings))
-    return Trace.open(out)
+def run(request: pytest.FixtureRequest, recorded_once: RecordedOnce) -> Trace:
+    options = Options(settings=SMALL["ep-multiplexing"])
+    return recorded_once.trace("ep-multiplexing", request.param, options)
 
 
 def of_rows(trace: Trace) -> pl.DataFrame:

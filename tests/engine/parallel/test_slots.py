@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.engine.ep_runs import recorded, served
+from tests.engine.recorded_once import RecordedOnce
 
 KEPT = {"fault": "state-not-cleared"}
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ep")
-
-
-def test_a_worker_claims_its_slots_as_the_head_does_generation_by_generation(folder: Path) -> None:
-    rows = recorded(folder, "after", requests="8")
+def test_a_worker_claims_its_slots_as_the_head_does_generation_by_generation(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "after", requests="8")
 
     head, worker = (
         {(row["id"], row["generation"]) for row in rows.of("allocations", rank=rank, op="claim")}
@@ -28,9 +24,9 @@ def test_a_worker_claims_its_slots_as_the_head_does_generation_by_generation(fol
 
 
 def test_a_slot_is_freed_when_its_sequence_has_ended_and_allocated_for_the_next(
-    folder: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = recorded(folder, "after", requests="5")
+    rows = recorded(recorded_once, "after", requests="5")
 
     worker = [(row["op"], row["id"], row["generation"]) for row in rows.of("allocations", rank=1)]
     said = [
@@ -45,9 +41,9 @@ def test_a_slot_is_freed_when_its_sequence_has_ended_and_allocated_for_the_next(
 
 
 def test_a_sequence_whose_prompt_fails_frees_its_slot_for_the_next_which_gets_its_own(
-    folder: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = recorded(folder, "after", requests="6", failing_prompts="2", max_tokens="4")
+    rows = recorded(recorded_once, "after", requests="6", failing_prompts="2", max_tokens="4")
 
     failed = rows.of("lifecycle", event="abort")
     assert [row["request"] for row in failed] == ["req-01", "req-03", "req-05"]
@@ -66,22 +62,26 @@ def test_a_sequence_whose_prompt_fails_frees_its_slot_for_the_next_which_gets_it
     )
 
 
-def test_under_v1_a_slot_goes_from_one_to_the_next_by_allocate_alone(folder: Path) -> None:
-    said = {row["command"] for row in recorded(folder, "before").of("collectives")}
+def test_under_v1_a_slot_goes_from_one_to_the_next_by_allocate_alone(
+    recorded_once: RecordedOnce,
+) -> None:
+    said = {row["command"] for row in recorded(recorded_once, "before").of("collectives")}
 
     assert "allocate" in said
     assert not {"free", "slot"} & said
 
 
-def test_what_a_worker_still_holds_at_shutdown_it_frees(folder: Path) -> None:
-    rows = recorded(folder, "after")
+def test_what_a_worker_still_holds_at_shutdown_it_frees(recorded_once: RecordedOnce) -> None:
+    rows = recorded(recorded_once, "after")
 
     ops = [row["op"] for row in rows.of("allocations", rank=1)]
     assert ops.count("claim") == ops.count("release") == 4
 
 
-def test_each_row_reads_and_writes_the_recurrent_state_of_its_own_slot(folder: Path) -> None:
-    rows = recorded(folder, "after")
+def test_each_row_reads_and_writes_the_recurrent_state_of_its_own_slot(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "after")
 
     for rank in (0, 1):
         states = rows.of("accesses", rank=rank, buffer="recurrent-state", step=2 + 3 * rank)
@@ -97,9 +97,9 @@ def test_each_row_reads_and_writes_the_recurrent_state_of_its_own_slot(folder: P
 
 @pytest.mark.parametrize(("settings", "first"), [({}, "write"), (KEPT, "read")])
 def test_a_sequence_begins_without_a_state_unless_the_last_one_left_its_own(
-    folder: Path, settings: dict[str, str], first: str
+    recorded_once: RecordedOnce, settings: dict[str, str], first: str
 ) -> None:
-    rows = recorded(folder, "after", requests="8", **settings)
+    rows = recorded(recorded_once, "after", requests="8", **settings)
 
     (begun,) = rows.of("steps", rank=0, kind="prefill", step=9)
     states = rows.of("accesses", rank=0, buffer="recurrent-state", step=begun["step"])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from stepscope.engine.runs.scenario import Metric
 from stepscope.engine.scenarios.slot_recycling import SlotRecycling
 from stepscope.engine.workloads.workload import Workload
-from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Row, Rows
 
 SCENARIO = SlotRecycling()
@@ -30,9 +29,8 @@ def counts(variant: str, **settings: str) -> tuple[Metric, ...]:
 
 
 @cache
-def recorded(folder: Path, variant: str, **settings: str) -> Rows:
-    SCENARIO.record(variant, folder / "run.trace", asked(settings))
-    return Rows.read(Trace.open(folder / "run.trace"))
+def recorded(runs: RecordedOnce, variant: str, **settings: str) -> Rows:
+    return Rows.read(runs.trace(SCENARIO.name, variant, asked(settings)))
 
 
 def ending_at_once() -> Workload:

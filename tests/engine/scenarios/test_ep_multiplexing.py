@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -19,17 +18,19 @@ from tests.engine.ep_runs import (
     served,
     unordered,
 )
+from tests.engine.recorded_once import RecordedOnce
+from tests.tiers import slow
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("ep")
+WIDTHS = [("before", "4"), ("after", "3"), ("after", "2"), ("after", "4")]
+TOGETHER = [
+    *product(("before", "after", "v2-device-staging"), (2, 4, 8)),
+    ("v2-host-staging", 4), ("v2-grouped-gemm", 4), ("v2-grouped-attention", 4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("variant", "num_requests"),
-    [*product(("before", "after", "v2-device-staging"), (2, 4, 8)),
-     ("v2-host-staging", 4), ("v2-grouped-gemm", 4), ("v2-grouped-attention", 4)],
+    [case if case[1] == 4 else pytest.param(*case, marks=slow) for case in TOGETHER],
 )  # fmt: skip
 def test_distinct_prompts_together_each_get_what_they_get_alone(
     variant: str, num_requests: int
@@ -40,8 +41,10 @@ def test_distinct_prompts_together_each_get_what_they_get_alone(
     assert metrics["decode_rows"] == (1 if variant == "before" else num_requests)
 
 
-def test_requests_with_prompts_of_their_own_get_answers_of_their_own(folder: Path) -> None:
-    first = recorded(folder, "after").of("outputs", position=0)
+def test_requests_with_prompts_of_their_own_get_answers_of_their_own(
+    recorded_once: RecordedOnce,
+) -> None:
+    first = recorded(recorded_once, "after").of("outputs", position=0)
 
     assert len({row["digest"] for row in first}) == len(first) == 4
 
@@ -53,8 +56,10 @@ def test_four_queue_up_for_four_slots() -> None:
     assert metrics["decode_rows"] == 4
 
 
-def test_under_v1_the_last_of_four_waits_for_the_other_three_to_end(folder: Path) -> None:
-    rows = recorded(folder, "before")
+def test_under_v1_the_last_of_four_waits_for_the_other_three_to_end(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "before")
 
     told = [row["request"] for row in rows.of("lifecycle", event="finish")]
     (last,) = rows.of("lifecycle", event="first-token", request="req-03")
@@ -64,8 +69,8 @@ def test_under_v1_the_last_of_four_waits_for_the_other_three_to_end(folder: Path
     assert max(row["num_running"] for row in rows.of("steps", rank=0)) == 1
 
 
-def test_under_v2_nobody_waits_for_anybody_to_end(folder: Path) -> None:
-    rows = recorded(folder, "after")
+def test_under_v2_nobody_waits_for_anybody_to_end(recorded_once: RecordedOnce) -> None:
+    rows = recorded(recorded_once, "after")
 
     first = [row["ts_ns"] for row in rows.of("lifecycle", event="first-token")]
     ends = [row["ts_ns"] for row in rows.of("lifecycle", event="finish")]
@@ -81,9 +86,9 @@ LONG = {"long_tokens": "600", "max_tokens": "40", "client_timeout_s": "10"}
     [("before", 3, 20.2, 23.4), ("after", 0, 6.2, 6.3)],
 )
 def test_short_requests_behind_a_long_one_wait_for_it_under_v1_alone(
-    folder: Path, variant: str, late: int, earliest_s: float, latest_s: float
+    recorded_once: RecordedOnce, variant: str, late: int, earliest_s: float, latest_s: float
 ) -> None:
-    metrics, rows = run(folder, variant, **LONG)
+    metrics, rows = run(recorded_once, variant, **LONG)
 
     ends_s = {row["request"]: row["ts_ns"] / 1e9 for row in rows.of("lifecycle", event="finish")}
     short_s = [ends_s[f"req-{i:02d}"] for i in (1, 2, 3)]
@@ -104,8 +109,8 @@ def test_where_nobody_finishes_there_is_no_tail() -> None:
     assert "tail_s" not in served("after", slot_tokens="1")
 
 
-def test_a_batched_decode_is_said_in_five_broadcasts(folder: Path) -> None:
-    rows = recorded(folder, "after")
+def test_a_batched_decode_is_said_in_five_broadcasts(recorded_once: RecordedOnce) -> None:
+    rows = recorded(recorded_once, "after")
 
     said = rows.of("collectives", rank=1, op="broadcast", command="decode-batch")
     at = said[0]["ordinal"]
@@ -116,25 +121,26 @@ def test_a_batched_decode_is_said_in_five_broadcasts(folder: Path) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("variant", SCENARIO.variants)
-def test_the_ranks_operations_are_the_same_one_by_one(folder: Path, variant: str) -> None:
-    rows = recorded(folder, variant)
+def test_the_ranks_operations_are_the_same_one_by_one(recorded_once: RecordedOnce) -> None:
+    for variant in SCENARIO.variants:
+        rows = recorded(recorded_once, variant)
 
-    head, worker = (operations(rows, rank) for rank in (0, 1))
-    assert head == worker
-    assert [row["ordinal"] for row in rows.of("collectives", rank=1)] == list(range(len(worker)))
-    assert all(row["dur_ns"] is not None for row in rows.of("collectives"))
+        head, worker = (operations(rows, rank) for rank in (0, 1))
+        ordinals = [row["ordinal"] for row in rows.of("collectives", rank=1)]
+        assert head == worker, variant
+        assert ordinals == list(range(len(worker))), variant
+        assert all(row["dur_ns"] is not None for row in rows.of("collectives")), variant
 
 
-@pytest.mark.parametrize("variant", SCENARIO.variants)
 def test_whoever_samples_reads_what_was_written_for_it_and_waited_for(
-    folder: Path, variant: str
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = recorded(folder, variant)
+    for variant in SCENARIO.variants:
+        rows = recorded(recorded_once, variant)
 
-    assert read_of_others(rows) == []
-    assert unordered(rows) == []
-    assert overlapping_scratch(rows) == []
+        assert read_of_others(rows) == [], variant
+        assert unordered(rows) == [], variant
+        assert overlapping_scratch(rows) == [], variant
 
 
 def test_more_ranks_share_the_experts_and_say_the_same() -> None:
@@ -142,10 +148,12 @@ def test_more_ranks_share_the_experts_and_say_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "width"), [("before", "4"), ("after", "2"), ("after", "3"), ("after", "4")]
+    ("variant", "width"), [*WIDTHS[:2], *(pytest.param(*width, marks=slow) for width in WIDTHS[2:])]
 )
-def test_guesses_that_are_verified_change_no_token(folder: Path, variant: str, width: str) -> None:
-    metrics, rows = run(folder, variant, verify_width=width, max_tokens="16")
+def test_guesses_that_are_verified_change_no_token(
+    recorded_once: RecordedOnce, variant: str, width: str
+) -> None:
+    metrics, rows = run(recorded_once, variant, verify_width=width, max_tokens="16")
 
     assert metrics["equal_to_solo"] == "4/4"
     kept = rows.of("collectives", rank=0, command=f"verify-{width}: verdict")
@@ -155,9 +163,9 @@ def test_guesses_that_are_verified_change_no_token(folder: Path, variant: str, w
     assert len(kept) < 4 * 14
 
 
-def test_every_rank_says_which_version_it_speaks(folder: Path) -> None:
+def test_every_rank_says_which_version_it_speaks(recorded_once: RecordedOnce) -> None:
     for variant, version in (("before", 1.0), ("after", 2.0)):
-        told = recorded(folder, variant).of("counters", name="protocol version")
+        told = recorded(recorded_once, variant).of("counters", name="protocol version")
         assert [(row["rank"], row["value"]) for row in told] == [(0, version), (1, version)]
 
 
@@ -166,12 +174,15 @@ def test_another_codebook_serves_as_well() -> None:
     assert served("after", codebook=codebook)["equal_to_solo"] == "4/4"
 
 
-@pytest.mark.parametrize(
-    "settings", [{"ranks": "0"}, {"verify_width": "5"}, {"codebook": "prefill=3"}, {"fault": "x"}]
-)
-def test_a_setting_that_makes_no_sense_is_refused(settings: dict[str, str]) -> None:
-    with pytest.raises(ConfigError):
-        SCENARIO.record("after", None, asked(settings))
+def test_a_setting_that_makes_no_sense_is_refused() -> None:
+    for settings in (
+        {"ranks": "0"},
+        {"verify_width": "5"},
+        {"codebook": "prefill=3"},
+        {"fault": "x"},
+    ):
+        with pytest.raises(ConfigError):
+            SCENARIO.record("after", None, asked(settings))
 
 
 def test_a_request_longer_than_a_slot_is_rejected_and_the_others_are_served() -> None:

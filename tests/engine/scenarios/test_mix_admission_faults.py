@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 from stepscope.engine.faults import Fault, faults_of
-from tests.engine.scenarios.mix_runs import recorded, run
+from tests.engine.recorded_once import RecordedOnce
+from tests.engine.scenarios.mix_runs import cached, run
+from tests.tiers import failures
 
 
 def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="mix-shift-wrap")
+    trace = cached(recorded_once, "after", fault="mix-shift-wrap")
 
     lost = trace.core_spans.filter((pl.col("group") == 22) & (pl.col("shape") == "MIX")).collect()
     aic = lost.filter(pl.col("core_kind") == "AIC")
@@ -31,16 +31,16 @@ def test_shift_wrap_needs_23_groups_on_one_thread() -> None:
     assert run("after", **fault).metrics == run("after", groups="24", threads="3").metrics
 
 
-def test_a_stale_reservation_books_a_core_twice(tmp_path: Path) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="stale-reservation")
+def test_a_stale_reservation_books_a_core_twice(recorded_once: RecordedOnce) -> None:
+    trace = cached(recorded_once, "after", fault="stale-reservation")
 
     spans = trace.core_spans.sort("core", "ts_ns").collect()
     next_starts = pl.col("ts_ns").shift(-1).over("core")
     assert spans.filter(pl.col("end_ns") > next_starts).height > 0
 
 
-def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="lost-ring-advance")
+def test_a_ring_that_loses_an_advance_fills_up_and_stalls(recorded_once: RecordedOnce) -> None:
+    trace = cached(recorded_once, "after", fault="lost-ring-advance")
 
     path = trace.steps.collect()["executed_path"].to_list()[-1]
     assert "no progress for 500 ms; nothing is in flight" in path
@@ -48,9 +48,9 @@ def test_a_ring_that_loses_an_advance_fills_up_and_stalls(tmp_path: Path) -> Non
 
 
 def test_a_slot_popped_twice_runs_blocks_twice_and_starts_tasks_before_their_time(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="pop-returns-consumed-slot")
+    trace = cached(recorded_once, "after", fault="pop-returns-consumed-slot")
 
     times = trace.core_spans.group_by("task", "block", "core_kind").len().collect()["len"]
     assert times.max() != times.min() == 1
@@ -60,8 +60,10 @@ def test_a_slot_popped_twice_runs_blocks_twice_and_starts_tasks_before_their_tim
     assert kept.filter(pl.col("ended") > pl.col("began")).height > 0
 
 
-def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(tmp_path: Path) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", fault="deferred-completion-lost")
+def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(
+    recorded_once: RecordedOnce,
+) -> None:
+    trace = cached(recorded_once, "after", fault="deferred-completion-lost")
 
     pending = trace.tasks.filter(outcome="pending").collect()
     ran = trace.core_spans.filter(pl.col("end_ns").is_not_null()).collect()
@@ -73,9 +75,9 @@ def test_a_lost_completion_leaves_a_task_pending_whose_blocks_have_ended(tmp_pat
 
 
 def test_a_scope_that_outgrows_the_task_ring_ends_the_run_at_once_and_says_why(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    trace = recorded(tmp_path / "run.trace", "after", task_slots="5")
+    trace = cached(recorded_once, "after", task_slots="5")
 
     (stalled,) = trace.steps.filter(pl.col("kind") == "decode").collect().to_dicts()
     assert stalled["executed_path"].startswith("stalled: scope deadlock: act2 e0 L0 b0 has to wait")
@@ -91,7 +93,10 @@ def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
     assert float(small["makespan_us"]) > 1.3 * float(plain["makespan_us"])
 
 
-@pytest.mark.parametrize("fault", faults_of("mix-admission"), ids=lambda fault: fault.name)
-def test_a_fault_is_off_unless_it_is_asked_for(fault: Fault) -> None:
-    faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)
-    assert faulty.metrics != plain.metrics
+def test_a_fault_is_off_unless_it_is_asked_for() -> None:
+    def check(fault: Fault) -> None:
+        faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)
+        assert faulty.metrics != plain.metrics
+
+    cases = faults_of("mix-admission")
+    assert failures(check, ((fault,) for fault in cases)) == {}

@@ -24,17 +24,20 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.mixed_runs import MIXED, SMALL, faulty, kinds, rows_of, sound
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 from tests.engine.scenarios.prefill_first import PrefillFirst
 from tests.engine.schedulers.test_paged_properties import sizes, specs
 from tests.engine.small_engines import serve
+from tests.tiers import examples
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Trace, RunResult]]:
-    folder = tmp_path_factory.mktemp("report")
-    runs = {name: MIXED.record(name, folder / name) for name in ("before", "after")}
-    return {name: (Trace.open(folder / name), run) for name, run in runs.items()}
+def report(recorded_once: RecordedOnce) -> dict[str, tuple[Trace, RunResult]]:
+    return {
+        name: (recorded_once.trace(MIXED.name, name), recorded_once.run(MIXED.name, name))
+        for name in ("before", "after")
+    }
 
 
 def test_without_a_reserve_two_steps_are_mixed_between_all_prompts_and_all_decodes(
@@ -99,8 +102,8 @@ def test_deferred_output_wins_back_what_mixing_cost_without_it() -> None:
     assert speed["after"] < speed["flag-off-deferred"]
 
 
-def test_drafts_make_outputs_come_in_fewer_steps(tmp_path: Path) -> None:
-    plain, drafted = (rows_of(tmp_path, name) for name in ("flag-off", "mtp"))
+def test_drafts_make_outputs_come_in_fewer_steps(recorded_once: RecordedOnce) -> None:
+    plain, drafted = (rows_of(recorded_once, name) for name in ("flag-off", "mtp"))
     assert len(drafted.of("steps", kind="decode")) < len(plain.of("steps", kind="decode"))
     paths = {row["executed_path"] for row in drafted.of("steps", kind="decode")}
     assert "simulated-decode+mtp" in paths
@@ -117,10 +120,10 @@ def test_the_same_seed_accepts_the_same_drafts_and_another_one_others(tmp_path: 
     assert runs[0] != runs[2]
 
 
-def test_prompts_that_begin_alike_are_computed_once(tmp_path: Path) -> None:
+def test_prompts_that_begin_alike_are_computed_once(recorded_once: RecordedOnce) -> None:
     alike = {"prompt_len": "1100", "shared_prefix": "1024"}
     cached, plain = (
-        rows_of(tmp_path, "after", {**alike, "prefix_cache": switch})
+        rows_of(recorded_once, "after", {**alike, "prefix_cache": switch})
         for switch in ("true", "false")
     )
     num_computed = [
@@ -137,7 +140,7 @@ def test_prompts_that_begin_alike_are_computed_once(tmp_path: Path) -> None:
 
 
 @given(specs, sizes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_flag_off_decides_as_a_scheduler_that_knows_nothing_of_mixed_batches(
     drawn: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -193,9 +196,9 @@ def ran(rows: Rows) -> dict[int, set[str]]:
 
 
 def test_ranks_run_the_same_kind_in_every_step_and_dummies_where_they_have_none(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = sound(tmp_path, "peer-kind-from-queue")
+    rows = sound(recorded_once, "peer-kind-from-queue")
     assert {row["rank"] for row in rows.of("steps")} == {0, 1}
     assert all(len(kinds) == 1 for kinds in ran(rows).values())
     assert {row["executed_path"] for row in rows.of("steps", kind="dummy")} >= {
@@ -207,9 +210,9 @@ def test_ranks_run_the_same_kind_in_every_step_and_dummies_where_they_have_none(
 
 
 def test_a_rank_that_forgets_its_begun_prefills_runs_another_kind_than_its_peer(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = faulty(tmp_path, "peer-kind-from-queue")
+    rows = faulty(recorded_once, "peer-kind-from-queue")
     assert any(kinds == {"prefill", "decode"} for kinds in ran(rows).values())
     assert len(rows.of("lifecycle", event="finish")) == 8
 

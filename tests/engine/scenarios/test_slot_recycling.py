@@ -13,6 +13,7 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Row, Rows
 from tests.engine.scenarios.slot_runs import (
     LARGE,
@@ -39,16 +40,16 @@ def test_the_reports_large_run_has_its_counts() -> None:
 
 
 def test_each_admission_beside_live_ones_has_a_refresh_and_every_one_a_commit(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    rows = recorded(tmp_path, "before")
+    rows = recorded(recorded_once, "before")
 
     assert _round_trips(rows, "host-mirror") == {12: 1, 14: 2}
     assert _round_trips(rows, "device-kv") == {1: 3, 12: 1, 14: 2}
 
 
-def test_those_who_are_let_in_together_can_share_a_round_trip(tmp_path: Path) -> None:
-    rows = recorded(tmp_path, "before", round_trip="per-step")
+def test_those_who_are_let_in_together_can_share_a_round_trip(recorded_once: RecordedOnce) -> None:
+    rows = recorded(recorded_once, "before", round_trip="per-step")
 
     assert _round_trips(rows, "host-mirror") == {12: 1, 14: 1}
     assert _round_trips(rows, "device-kv") == {1: 1, 12: 1, 14: 1}
@@ -73,15 +74,17 @@ def test_before_and_after_are_the_two_ways_to_admit() -> None:
         assert SCENARIO.record(one, None).metrics == SCENARIO.record(other, None).metrics
 
 
-def test_both_ways_schedule_the_same(tmp_path: Path) -> None:
-    before, after = (recorded(tmp_path / each, each) for each in ("before", "after"))
+def test_both_ways_schedule_the_same(recorded_once: RecordedOnce) -> None:
+    before, after = (recorded(recorded_once, each) for each in ("before", "after"))
 
     for table in ("batch_rows", "lifecycle", "allocations", "decisions", "outputs"):
         assert without_times(before.of(table)) == without_times(after.of(table))
 
 
-def test_masked_rows_are_slots_without_a_row_and_the_counter_counts_them(tmp_path: Path) -> None:
-    rows = recorded(tmp_path, "before")
+def test_masked_rows_are_slots_without_a_row_and_the_counter_counts_them(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "before")
 
     for step in rows.of("steps"):
         (counter,) = rows.of("counters", step=step["step"], name="masked rows")
@@ -101,8 +104,8 @@ def test_a_row_that_ends_with_its_first_token_is_masked_and_a_step_of_none_decod
     assert (metrics["steps"], metrics["masked_rows"], metrics["tokens"]) == (2, 4, 5)
 
 
-def test_a_live_slots_epoch_goes_to_the_mirror_and_back(tmp_path: Path) -> None:
-    rows = recorded(tmp_path, "before")
+def test_a_live_slots_epoch_goes_to_the_mirror_and_back(recorded_once: RecordedOnce) -> None:
+    rows = recorded(recorded_once, "before")
 
     live = rows.of("accesses", step=12, first=4 * MIB, last=8 * MIB)
     assert [(row["op"], row["buffer"]) for row in live] == [
@@ -112,8 +115,10 @@ def test_a_live_slots_epoch_goes_to_the_mirror_and_back(tmp_path: Path) -> None:
     assert len({row["epoch"] for row in live}) == 1
 
 
-def test_an_admitted_slot_is_written_between_refresh_and_commit(tmp_path: Path) -> None:
-    rows = recorded(tmp_path, "before")
+def test_an_admitted_slot_is_written_between_refresh_and_commit(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "before")
 
     admitted = rows.of("accesses", step=12, first=0, last=4 * MIB)
     old, refreshed, written, read, committed = (row["epoch"] for row in admitted)
@@ -123,16 +128,18 @@ def test_an_admitted_slot_is_written_between_refresh_and_commit(tmp_path: Path) 
 
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_clean_slots_never_go_back_in_time_and_nobody_reads_another_owner(
-    tmp_path: Path, variant: str
+    recorded_once: RecordedOnce, variant: str
 ) -> None:
-    rows = recorded(tmp_path, variant)
+    rows = recorded(recorded_once, variant)
 
     assert went_back(rows) == []
     assert read_of_others(rows) == []
 
 
-def test_a_device_write_touches_the_admitted_slots_region_alone(tmp_path: Path) -> None:
-    rows = recorded(tmp_path, "after")
+def test_a_device_write_touches_the_admitted_slots_region_alone(
+    recorded_once: RecordedOnce,
+) -> None:
+    rows = recorded(recorded_once, "after")
 
     assert rows.of("accesses", buffer="host-mirror") == []
     admitted = [row["id"] for row in rows.of("allocations", op="claim")]
