@@ -33,7 +33,7 @@ def sampled(cases: Iterable[Case], quick: Collection[Case]) -> list[object]:
 
 def examples(number: int) -> int:
     """Return how many examples of a property to draw: a third of `number` in the quick tier."""
-    return max(10, number // 3) if QUICK in os.environ else number
+    return min(number, max(10, number // 3)) if QUICK in os.environ else number
 
 
 def failures(check: Callable[..., None], cases: Iterable[tuple[Any, ...]]) -> dict[str, str]:

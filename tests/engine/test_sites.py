@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from stepscope.engine.config import EngineConfig
 from stepscope.engine.plan import Action, Defer
-from stepscope.engine.runs.rerun import run_to_its_end
-from stepscope.engine.scenarios import scenario
 from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.sites import InFunction, Site, Sites, functions_in, functions_of
 from stepscope.engine.state import State
-from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.engine.recorded_once import RecordedOnce
 from tests.engine.small_engines import request, serve
 from tests.replays import SMALL, Run, runs
+from tests.tiers import sampled
 
 DISPATCHER = {"engine/device/dispatcher.py", "engine/device/placement.py"}
 STANDS_BY = "engine/serving/engine.py"
 NAMES = st.from_regex(r"[a-z_]{1,8}(\.<locals>\.[a-z]{1,4})?", fullmatch=True)
 FILES = st.from_regex(r"([a-z]{1,4}/){0,2}[a-z_]{1,8}\.py", fullmatch=True)
 VARIANTS = [run for run in runs(SMALL) if run.fault is None]
+QUICK = [run for run in VARIANTS if run.variant == "before"]
 SOURCE = """
 class Policy:
     def schedule(self, state):
@@ -59,11 +59,11 @@ class NoGenerator(Bucketed):
         return iter([Defer(state.waiting[0], "not yet")])
 
 
-@pytest.mark.parametrize("run", VARIANTS, ids=str)
-def test_each_decision_was_taken_in_a_policy_of_its_scenario(run: Run, tmp_path: Path) -> None:
-    run_to_its_end(scenario(run.scenario), run.variant, tmp_path / "run.trace", run.options)
-
-    decisions = Trace.open(tmp_path / "run.trace").decisions
+@pytest.mark.parametrize("run", sampled(VARIANTS, QUICK), ids=str)
+def test_each_decision_was_taken_in_a_policy_of_its_scenario(
+    run: Run, recorded_once: RecordedOnce
+) -> None:
+    decisions = recorded_once.trace(run.scenario, run.variant, run.options).decisions
     sites = decisions.select("subject_kind", "site").unique().collect().rows()
     policies = set()
     for kind, text in sites:
@@ -163,9 +163,10 @@ def test_a_file_that_is_no_python_has_no_functions(tmp_path: Path) -> None:
     assert functions_of(str(tmp_path / "b.py")) == {}
 
 
-@pytest.mark.parametrize("text", ["", "a", "a.py: b", "b+1", "a.py: b+1 [zz]", "a.py: b+1 > +2"])
-def test_what_is_no_site_is_read_as_none(text: str) -> None:
-    assert Site.read(text) is None
+def test_what_is_no_site_is_read_as_none() -> None:
+    texts = ("", "a", "a.py: b", "b+1", "a.py: b+1 [zz]", "a.py: b+1 > +2")
+
+    assert [text for text in texts if Site.read(text) is not None] == []
 
 
 @given(st.lists(st.builds(InFunction, FILES, NAMES, st.integers(0, 9999)), min_size=1, max_size=4),
