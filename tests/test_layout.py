@@ -30,6 +30,7 @@ OWN_TESTS = {
     "tests/analyzers/invariants": "what holds for every rule, whatever it is given",
     "tests/analyzers/proof": "what rules say of the engine's scenarios and faults",
     "tests/analyzers/real": "what rules say of the files of other people's programs",
+    "tests/analyzers/samples": "what rules say of recordings that the project made",
     "tests/app/both_fronts": "what the terminal and the page have to say alike",
     "tests/app/cli/gate_story": "the gate of docs/ci.md on the commits of an engine's repository",
     "tests/app/mcp/questions": "what an assistant is asked, and what is true of it",
