@@ -78,13 +78,15 @@ def of_vllm(samples: dict[str, Sample]) -> list[Sample]:
 
 @pytest.fixture(scope="session")
 def engine_run(recorded_once: RecordedOnce) -> EngineRun:
-    """Records a variant of a scenario of the reference engine with some settings."""
+    """Records a variant of a scenario of the reference engine with a fault and some settings."""
     seen: dict[str, Sample] = {}
 
-    def run(name: str, variant: str, **settings: str) -> Sample:
-        key = f"{name} {variant} {settings}"
+    def run(name: str, variant: str, fault: str | None = None, **settings: str) -> Sample:
+        key = f"{name} {variant} {fault} {settings}"
         if key not in seen:
-            folder = recorded_once.run(name, variant, Options(settings=settings)).path
+            faults = frozenset({fault} if fault else ())
+            options = Options(settings=settings, faults=faults)
+            folder = recorded_once.run(name, variant, options).path
             assert folder is not None
             seen[key] = Sample(f"{name}-{variant}", folder)
         return seen[key]
