@@ -40,8 +40,12 @@ MOST_LINES = 40
 
 def samples() -> list[Path]:
     """The project's own traces."""
-    kinds = (".trace", ".gz", ".pftrace")
-    return sorted(path for path in SAMPLES.iterdir() if path.suffix in kinds)
+    others = (".py", ".md")
+    return sorted(
+        path
+        for path in SAMPLES.iterdir()
+        if path.suffix not in others and path.name != "__pycache__"
+    )
 
 
 def traces() -> list[Path]:

@@ -18,7 +18,7 @@ LIMIT_BYTES = 350_000
 SAMPLES = sorted(
     path
     for path in (ROOT / "sample_traces").iterdir()
-    if path.name.endswith((".trace", ".gz", ".pftrace"))
+    if path.suffix not in {".py", ".md"} and path.name != "__pycache__"
 )
 
 
@@ -60,8 +60,15 @@ def test_there_is_a_sample_of_each_kind() -> None:
     profiles = {"torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"}
 
     perfetto = maker("make_perfetto.py").OUT.name
+    ranks = maker("make_torch_gloo.py").OUT.name
     recorded = {"vllm_crowd.trace", "vllm_prefixes.trace", "vllm_prefixes_0.23.trace"}
-    assert {path.name for path in SAMPLES} == {*maker().SIMULATED, *profiles, perfetto, *recorded}
+    assert {path.name for path in SAMPLES} == {
+        *maker().SIMULATED,
+        *profiles,
+        ranks,
+        perfetto,
+        *recorded,
+    }
 
 
 def test_the_perfetto_sample_is_what_its_script_writes(tmp_path: Path) -> None:
@@ -94,3 +101,18 @@ def test_the_executors_profile_has_the_steps_that_its_command_runs(sample_traces
     assert {name for name in trace.table("spans").collect()["name"] if "segment" in name} == {
         "prefill segment", "decode segment",
     }  # fmt: skip
+
+
+def test_both_ranks_over_gloo_run_the_batches_and_one_is_late() -> None:
+    """The rank that waits is in the first all-reduce of the late steps for as long as it waits."""
+    gloo = maker("make_torch_gloo.py")
+
+    trace = Trace.open(gloo.OUT)
+
+    counts = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs")
+    by_rank = trace.steps.collect().partition_by("rank")
+    assert [steps.select(counts).rows() for steps in by_rank] == [list(gloo.BATCHES)] * 2
+    all_reduces = trace.collectives.collect().filter(op="all_reduce").partition_by("rank")
+    waited_ns = all_reduces[0]["dur_ns"] - all_reduces[1]["dur_ns"]
+    late = (waited_ns > 0.75 * gloo.LATE_S * 1e9).arg_true().to_list()
+    assert late == [2 * (step - 1) for step in gloo.LATE_STEPS]
