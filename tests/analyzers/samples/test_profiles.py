@@ -39,7 +39,13 @@ def events(profile: Profile, *names: str) -> list[Event]:
 
 
 def steps(profile: Profile) -> list[Event]:
-    return [row for row in events(profile, "execute_") if TAG.fullmatch(row["name"])]
+    tagged = events(profile, "execute_", "prefill[", "decode[", "mixed[")
+    return [row for row in tagged if row["cat"] == "user_annotation"]
+
+
+def decodes_of(profile: Profile) -> list[tuple[int, int]]:
+    """The rows that decode in each step, and their tokens, as its tag says."""
+    return [generation(row["name"]) for row in steps(profile) if TAG.fullmatch(row["name"])]
 
 
 def found(result: CheckResult, code: str) -> list[Finding]:
@@ -93,7 +99,7 @@ def test_trc005_finds_the_step_whose_tag_has_more_tokens_than_rows(
 ) -> None:
     """As vLLM tags a step that computes a preempted request again."""
     for profile, result in profiles.values():
-        decodes = [generation(row["name"]) for row in steps(profile)]
+        decodes = decodes_of(profile)
         assert all(rows == tokens for rows, tokens in decodes)
         assert result.counts["TRC005"] == 0
 
@@ -102,7 +108,7 @@ def test_trc005_finds_the_step_whose_tag_has_more_tokens_than_rows(
     rows, _ = generation(last["name"])
     last["name"] = re.sub(r"generation_.*", f"generation_{rows}({rows + 90})", last["name"])
     (tmp_path / "again.json").write_text(json.dumps(profile))
-    decodes = [generation(row["name"]) for row in steps(profile)]
+    decodes = decodes_of(profile)
 
     (again,) = found(check(Trace.open(tmp_path / "again.json"), OF_TIME), "TRC005")
 
