@@ -47,6 +47,13 @@ FILES = (
     "requests/mooncake_conversation_trace.jsonl",
 )
 """All that `../shared/data` holds; two ranks of HTA are tried together as well."""
+QUICK = (
+    "swimlane/TestMixedExample_case1",
+    "kineto/hta_sampled_rank-0.json.gz",
+    "logs/stall_S1_qwen2l.log",
+    "logs/sglang_retract.log",
+)
+"""One or two of each kind, that are small and say much."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ import pytest
 
 from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Severity
-from tests.analyzers.real.files import FILES
+from tests.analyzers.real.files import FILES, QUICK
 from tests.analyzers.real.findings import COUNTED, FOUND, counts, row, said
+from tests.tiers import sampled
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, quick=QUICK))
 def test_a_real_file_has_the_findings_that_were_counted_and_no_others(
     shared_data: Path, name: str
 ) -> None:

@@ -6,6 +6,7 @@ The logs of the core-group runtime are in test_runtime_logs.py.
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ def lines(shared_data: Path, name: str) -> list[str]:
 
 @pytest.fixture
 def said(real: Real, name: str) -> CheckResult:
-    return check(real(f"logs/{name}.log"))
+    return _checked(real(f"logs/{name}.log"))
+
+
+_checked = cache(check)
 
 
 both = pytest.mark.parametrize("name", [RETRACT, FORMATS])

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import shutil
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Real
 from tests.analyzers.real import raw_profile as raw
 from tests.analyzers.real.files import PROFILES
+from tests.tiers import sampled, slow
 
 TRIED = frozenset({"COL001", "COL007", "COL008", "TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
 VLLM = "vllm_cpu_tiny_llama_preemptions"
@@ -24,7 +26,9 @@ TAGGED = (VLLM, "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300")
 NUM_STEPS = dict(zip(PROFILES, (1, 0, 3, 2, 2, 1, 133, 1), strict=True))
 RANKS = (0, 1)
 
-each_profile = pytest.mark.parametrize("name", PROFILES)
+SMALL = "hta_sampled_rank-0"
+
+each_profile = pytest.mark.parametrize("name", sampled(PROFILES, quick=(SMALL,)))
 
 
 @pytest.fixture
@@ -34,7 +38,10 @@ def profile(shared_data: Path, name: str) -> list[raw.Event]:
 
 @pytest.fixture
 def said(real: Real, name: str) -> CheckResult:
-    return check(real(f"kineto/{name}.json.gz"))
+    return _checked(real(f"kineto/{name}.json.gz"))
+
+
+_checked = cache(check)
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +87,7 @@ def test_trc001_finds_no_profile_that_is_whole_to_be_cut_off(said: CheckResult) 
     assert said.counts["TRC001"] == 0
 
 
+@slow
 def test_trc001_tells_what_is_left_of_a_profile_that_was_cut_off(
     shared_data: Path, tmp_path: Path
 ) -> None:
@@ -116,6 +124,7 @@ def test_trc003_counts_the_steps_that_were_read_from_tags(
     assert sum(told) == len(raw.steps(profile)) == NUM_STEPS[name]
 
 
+@slow
 def test_trc005_finds_the_four_steps_that_recompute_what_was_preempted(
     shared_data: Path, real: Real
 ) -> None:
@@ -132,6 +141,7 @@ def test_trc005_finds_the_four_steps_that_recompute_what_was_preempted(
     assert worst == (found.evidence["rows at worst"], found.evidence["tokens at worst"]) == (6, 64)
 
 
+@slow
 @pytest.mark.parametrize("name", TAGGED[1:])
 def test_trc005_finds_no_other_engine_to_compute_more_tokens_than_rows(
     profile: list[raw.Event], said: CheckResult
@@ -140,16 +150,6 @@ def test_trc005_finds_no_other_engine_to_compute_more_tokens_than_rows(
     rows, tokens = raw.generation(step["name"])
 
     assert (said.counts["TRC005"], tokens) == (0, rows)
-
-
-def test_steps_of_torchs_own_profiler_have_a_token_for_each_row(sample_traces: Path) -> None:
-    file = sample_traces / "torch_profiler_cpu.json.gz"
-    decodes = [raw.generation(step["name"]) for step in raw.steps(raw.events(file))]
-
-    said = check(Trace.open(file))
-
-    assert (said.counts["TRC003"], said.counts["TRC005"]) == (len(decodes), 0) == (17, 0)
-    assert all(rows == tokens for rows, tokens in decodes)
 
 
 # -- two ranks -----------------------------------------------------------------------------------
@@ -178,6 +178,7 @@ def late_device(shared_data: Path, folder: Path, swapped: tuple[int, int] | None
     return Trace.open(folder)
 
 
+@slow
 def test_col008_adds_up_how_late_the_device_of_a_rank_was(
     shared_data: Path, tmp_path: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_col008_adds_up_how_late_the_device_of_a_rank_was(
     assert trace.manifest.config["clocks"]["1"]["moved_ns"] == pytest.approx(-3_000_000, abs=2)
 
 
+@slow
 def test_col001_finds_where_two_real_ranks_part(shared_data: Path, tmp_path: Path) -> None:
     (found,) = findings(check(late_device(shared_data, tmp_path, (13, 14))), "COL001")
 
@@ -203,7 +205,7 @@ def test_of_two_ranks_of_many_nothing_says_which_collectives_are_one(
 ) -> None:
     """Both name their operations, and neither a group: of 128 ranks any may join."""
     streams = [raw.kernels(profile, "nccl") for profile in ranks]
-    said = check(pair)
+    said = _checked(pair)
 
     assert [{on: len(found) for on, found in each.items()} for each in streams] == [
         {84: 8, 203: 2}, {84: 8, 203: 2},
@@ -223,13 +225,13 @@ def test_trc004_finds_no_rank_to_stop_long_before_the_other(
     silences = [max(later - earlier for earlier, later in pairwise(each)) for each in moments]
 
     assert apart_ns == 8_496_000 < 5 * min(silences)
-    assert check(pair).counts["TRC004"] == 0
+    assert _checked(pair).counts["TRC004"] == 0
 
 
 def test_trc003_says_from_what_the_collectives_of_both_were_read(
     pair: Trace, ranks: list[list[raw.Event]]
 ) -> None:
-    found = check(pair).findings[-1]
+    found = _checked(pair).findings[-1]
     num_nccl = sum(len(each) for profile in ranks for each in raw.kernels(profile, "nccl").values())
 
     assert found.code == "TRC003"

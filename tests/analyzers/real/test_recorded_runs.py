@@ -16,8 +16,9 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from tests.recorded import RUNS, RecordedRun, Row
+from tests.tiers import sampled
 
-of_every_run = pytest.mark.parametrize("name", RUNS)
+of_every_run = pytest.mark.parametrize("name", sampled(RUNS, quick=("gen_mix",)))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,10 @@ def text(shared_data: Path, name: str) -> str:
 
 @pytest.fixture
 def found(real: Real, name: str) -> list[Finding]:
-    return [each for each in check(real(f"logs/{name}.log")).findings if each.code != "TRC003"]
+    return [each for each in _checked(real(f"logs/{name}.log")).findings if each.code != "TRC003"]
+
+
+_checked = cache(check)
 
 
 def of(found: list[Finding], code: str) -> list[Finding]:

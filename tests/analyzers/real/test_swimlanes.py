@@ -109,7 +109,10 @@ def test_cor002_finds_no_two_blocks_that_run_on_a_core_at_once(
     ]
 
     assert (said.counts["COR002"], overlaps) == (0, [])
-    assert len(raw.parts) == dict(zip(CASES, (128, 36, 3, 872, 252, 40, 4_502, 4_502), strict=True))[case]
+    assert (
+        len(raw.parts)
+        == dict(zip(CASES, (128, 36, 3, 872, 252, 40, 4_502, 4_502), strict=True))[case]
+    )
 
 
 @each_case
