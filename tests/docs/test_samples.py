@@ -60,12 +60,12 @@ def test_there_is_a_sample_of_each_kind() -> None:
     profiles = {"torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"}
 
     perfetto = maker("make_perfetto.py").OUT.name
-    ranks = maker("make_torch_gloo.py").OUT.name
+    folders = {maker("make_torch_gloo.py").OUT.name, "jax_cpu"}
     recorded = {"vllm_crowd.trace", "vllm_prefixes.trace", "vllm_prefixes_0.23.trace"}
     assert {path.name for path in SAMPLES} == {
         *maker().SIMULATED,
         *profiles,
-        ranks,
+        *folders,
         perfetto,
         *recorded,
     }

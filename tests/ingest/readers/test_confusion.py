@@ -41,6 +41,7 @@ NAMES = tuple(reader.name for reader in readers())
 EXPECTED = {
     "sample_traces/*.trace": NATIVE,
     "sample_traces/*.json.gz": CHROME,
+    "sample_traces/*.xplane.pb.gz": XPLANE,
     "sample_traces/*.pftrace": PERFETTO,
     "sample_traces/*.py": "not known",
     "sample_traces/README.md": "not known",

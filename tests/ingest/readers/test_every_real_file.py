@@ -19,11 +19,15 @@ from stepscope.ingest.readers.requests.reader import MALFORMED
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import report_of
+from tests.ingest.real_files import profile
 
 SHARED = ROOT.parent / "shared" / "data"
-FILES = sorted(
-    str(file.relative_to(SHARED)) for file in SHARED.rglob("*") if file.is_file()
-) or ["absent"]  # fmt: skip
+SAMPLES = ROOT / "sample_traces"
+OWN = [f"kineto/{file.relative_to(SAMPLES)}" for file in sorted(SAMPLES.rglob("*.json.gz"))]
+FILES = [
+    *OWN,
+    *sorted(str(file.relative_to(SHARED)) for file in SHARED.rglob("*") if file.is_file()),
+]
 PROSE = {"README.md"}
 # Skipped and not a line or record of its own: a part of one that was read.
 UNKEPT = re.compile(r"no table has a column|lists of requests|prompts of which")
@@ -60,8 +64,8 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_opens_and_every_record_is_read_or_counted(shared_data: Path, name: str) -> None:
-    file = shared_data / name
+def test_every_file_opens_and_every_record_is_read_or_counted(name: str) -> None:
+    file = SAMPLES / name.removeprefix("kineto/") if name in OWN else SHARED / name
     if name in PROSE:
         with pytest.raises(UnknownFormat):
             Trace.open(file)
@@ -78,9 +82,16 @@ def test_every_file_opens_and_every_record_is_read_or_counted(shared_data: Path,
     assert all(trace.has(table) for table in trace.manifest.tables)
 
 
-def test_tokens_of_every_step_of_vllm_are_those_of_its_tags(shared_data: Path) -> None:
-    """The tags are searched for in the raw text: one per step, whatever else says their name."""
-    file = shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz"
+@pytest.mark.parametrize(
+    ("name", "num_steps"),
+    [
+        ("torch_profiler_cpu", 17), ("gloo_rank0", 14), ("gloo_rank1", 14),
+        ("vllm_cpu_tiny_llama_preemptions", 133),
+    ],
+)  # fmt: skip
+def test_tokens_of_every_step_are_those_of_its_tags(name: str, num_steps: int) -> None:
+    """The tags are searched for in the raw text: one per step, whatever else has their name."""
+    file = profile(name)
     tag = rb'"name": "execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)"'
     raw = gzip.decompress(file.read_bytes())
     told = Counter(tuple(map(int, found)) for found in re.findall(tag, raw))
@@ -88,5 +99,5 @@ def test_tokens_of_every_step_of_vllm_are_those_of_its_tags(shared_data: Path) -
     columns = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "num_decode_tokens")
     found = Counter(Trace.open(file).steps.select(columns).collect().rows())
 
-    assert told.total() == 133
+    assert told.total() == num_steps
     assert found == told

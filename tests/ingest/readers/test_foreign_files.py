@@ -20,10 +20,11 @@ from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.xplane.files import fields_of
+from tests.ingest.written_files import NUM_RECORDS, ORIGINS, WRITTEN, from_origin
 
 FOLDER = ROOT.parent / "shared" / "foreign"
 PROSE = {"README.md", "MANIFEST.tsv"}
-OF_A_PART = "times of arrival on another clock than the engine's"
+OF_A_PART = re.compile(r"times of arrival on another clock|no table has a column|prompts of which")
 """Skipped of records that were read."""
 
 
@@ -89,7 +90,7 @@ def test_every_record_is_read_or_counted_or_the_file_is_refused(foreign: Path, n
     trace = Trace.open(file)
 
     report = report_of(trace)
-    skipped = {what: num for what, num in report.skipped.items() if what != OF_A_PART}
+    skipped = {what: num for what, num in report.skipped.items() if not OF_A_PART.search(what)}
     assert sum(report.read.values()) + sum(skipped.values()) == num_records
     assert sum(map(trace.num_rows, trace.manifest.tables)) > 0
 
@@ -101,8 +102,9 @@ def foreign() -> Path:
     return FOLDER
 
 
-def test_counters_of_a_vllm_log_are_the_numbers_of_its_lines(foreign: Path) -> None:
-    file = foreign / "vllm_dgx_spark.log"
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_counters_of_a_vllm_log_are_the_numbers_of_its_lines(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/vllm_dgx_spark.log")
     lines = file.read_text().splitlines()
     said = Counter[tuple[str, float]]()
     for line in lines:
@@ -124,8 +126,9 @@ def test_counters_of_a_vllm_log_are_the_numbers_of_its_lines(foreign: Path) -> N
     assert min(rows(trace, "counters", "ts_ns")) == int(moment.timestamp()) * 10**9
 
 
-def test_steps_of_an_sglang_log_are_its_batches(foreign: Path) -> None:
-    file = foreign / "sglang_int4_dgx_spark.log"
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_steps_of_an_sglang_log_are_its_batches(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/sglang_int4_dgx_spark.log")
     said = Counter[tuple[str, int, int]]()
     for line in file.read_text().splitlines():
         if prefill := re.search(r"Prefill batch, #new-seq: (\d+), #new-token: (\d+)", line):
@@ -137,22 +140,45 @@ def test_steps_of_an_sglang_log_are_its_batches(foreign: Path) -> None:
 
     columns = ("kind", "num_prefill_reqs", "num_prefill_tokens")
     assert Counter(rows(trace, "steps", *columns)) == said
-    assert trace.num_rows("steps") == 113
+    assert trace.num_rows("steps") == {"written": NUM_RECORDS, "real": 113}[origin]
 
 
-def test_iterations_of_tensorrt_llm_are_those_of_its_json_and_its_log(foreign: Path) -> None:
-    told = json.loads((foreign / "trt_metrics.json").read_text())
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_iterations_of_tensorrt_llm_are_those_of_its_json(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/trt_metrics.json")
+    told = json.loads(file.read_text())
     columns = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "dur_ns")
 
-    trace = Trace.open(foreign / "trt_metrics.json")
-    log = Trace.open(foreign / "trt_new.log")
+    trace = Trace.open(file)
 
     batches = [(each["inflightBatchingStats"], each["iterLatencyMS"]) for each in told]
     assert rows(trace, "steps", *columns) == [
         (said["numContextRequests"], said["numCtxTokens"], said["numGenRequests"], round(ms * 1e6))
         for said, ms in batches
     ]
+
+
+def test_iterations_of_a_log_of_tensorrt_llm_are_read(foreign: Path) -> None:
+    columns = ("num_prefill_reqs", "num_prefill_tokens", "num_decode_reqs", "dur_ns")
+
+    log = Trace.open(foreign / "trt_new.log")
+
     assert rows(log, "steps", *columns) == [(1, 4, 0, 4_080_000), (0, 0, 1, 5_080_000)]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_every_record_of_a_written_file_is_read_or_counted(tmp_path: Path, name: str) -> None:
+    file = from_origin("written", tmp_path, f"foreign/{name}")
+    text = file.read_text()
+    num_records = len(json.loads(text)) if name.endswith(".json") else num_in_lines(file)
+    num_records = text.count("Prompt Length") or num_records  # several requests in a line
+
+    trace = Trace.open(file)
+
+    report = report_of(trace)
+    skipped = {what: num for what, num in report.skipped.items() if not OF_A_PART.search(what)}
+    assert sum(report.read.values()) + sum(skipped.values()) == num_records
+    assert sum(map(trace.num_rows, trace.manifest.tables)) > 0
 
 
 def test_events_of_a_trace_viewer_s_file_are_each_read_or_counted(foreign: Path) -> None:

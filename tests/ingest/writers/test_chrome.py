@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 import pytest
 
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.kineto_files import rows
+from tests.ingest.real_files import profile
 from tests.traces import by_track, trace_of
 
 
@@ -50,18 +52,27 @@ def shown(document: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    "name", ["vllm_cpu_tiny_llama_preemptions", "hta_nccl_data", "hta_sampled_rank-1"]
+    "name",
+    [
+        "gloo_rank1",
+        "vllm_cpu_tiny_llama_preemptions",
+        "hta_nccl_data",
+        "hta_sampled_rank-1",
+    ],
 )
-def test_a_profile_survives_the_round_trip(shared_data: Path, tmp_path: Path, name: str) -> None:
-    trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")
+def test_a_profile_survives_the_round_trip(tmp_path: Path, name: str) -> None:
+    trace = Trace.open(profile(name))
 
     copy = again(trace, tmp_path)
 
+    # Over gloo no call names the ranks of its group; the head of the file does, for all.
+    in_head = cs.matches("expected_ranks" if name == "gloo_rank1" else "^$")
     clock, moved_clock = trace.manifest.clock, copy.manifest.clock
     on_clock = pl.col("^(ts_ns|gpu_ts_ns)$") + (moved_clock.epoch_ns - clock.epoch_ns)
     for table in ("flows", "counters", "steps", "collectives"):
         found = copy.table(table).with_columns(on_clock).collect()
-        assert found.equals(trace.table(table).collect()), table
+        expected = trace.table(table).collect()
+        assert found.drop(in_head).equals(expected.drop(in_head)), table
     spans = copy.spans.with_columns(on_clock).collect()
     assert by_track(spans).equals(by_track(trace.spans.collect()))
     assert copy.manifest.ranks == trace.manifest.ranks

@@ -14,6 +14,7 @@ import pytest
 
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
+from tests.ingest.real_files import profile
 from tests.ingest.writers.perfetto_engine import LOST, Ask, Rows
 from tests.traces import trace_of
 
@@ -74,10 +75,11 @@ def test_perfetto_shows_all_of_a_sample(
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["jax_cpu", "hta_nccl_data"])
 def test_perfetto_shows_all_of_a_profile_and_its_launches(
-    ask: Ask, shared_data: Path, tmp_path: Path
+    ask: Ask, tmp_path: Path, name: str
 ) -> None:
-    trace = Trace.open(shared_data / "kineto" / "hta_nccl_data.json.gz")
+    trace = Trace.open(profile(name))
 
     flows = assert_shown(ask, trace, tmp_path)
 

@@ -11,6 +11,7 @@ import pytest
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.perfetto_files import Shown, shown_by
+from tests.ingest.real_files import profile
 from tests.ingest.writers.perfetto_engine import LOST, Ask, Rows
 from tests.traces import trace_of
 
@@ -69,11 +70,11 @@ def test_perfetto_shows_all_of_a_sample(
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["hta_nccl_data", "hta_sampled_rank-1"])
+@pytest.mark.parametrize("name", ["jax_cpu", "hta_nccl_data", "hta_sampled_rank-1"])
 def test_perfetto_shows_all_of_a_profile_and_its_launches(
-    ask: Ask, shared_data: Path, tmp_path: Path, name: str
+    ask: Ask, tmp_path: Path, name: str
 ) -> None:
-    trace = Trace.open(shared_data / "kineto" / f"{name}.json.gz")
+    trace = Trace.open(profile(name))
 
     _, flows = assert_shown(ask, trace, tmp_path)
 

@@ -17,8 +17,10 @@ from stepscope.ingest.readers.chrome.decode import IS_COMPILED, decoded, scanned
 from stepscope.ingest.readers.chrome.frames import Events
 from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.encodings.inflate import contents
+from tests.ingest.real_files import OWN_TORCH, profile
 
 KINETO = (
+    *OWN_TORCH,
     "h100_qwen15_05b_chat", "hta_event_sync_trace", "hta_nccl_data", "hta_sampled_rank-0",
     "hta_sampled_rank-1", "sglang_qwen3_8b_prefilldecode", "vllm_cpu_tiny_llama_preemptions",
     "vllm_prefilldecode_mi300",
@@ -187,9 +189,9 @@ def test_a_window_that_was_damaged_is_read_alike_or_left(data: st.DataObject) ->
 
 @pytest.mark.parametrize("name", KINETO)
 def test_a_real_file_in_one_pass_is_the_file_one_by_one(
-    shared_data: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = shared_data / "kineto" / f"{name}.json.gz"
+    file = profile(name)
     in_one_pass = every_event(file)
     monkeypatch.setattr(decode, "IS_COMPILED", False)
 

@@ -19,6 +19,7 @@ from stepscope.ingest.readers import rank_folder
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows, slice_
 from tests.ingest.log_files import report_of
+from tests.ingest.real_files import GLOO
 
 ENDS_US = (1_000, 2_000, 3_000, 4_000, 5_000)
 
@@ -222,3 +223,27 @@ def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) ->
         assert trace.num_rows(table) == sum(one.num_rows(table) for one in each)
     assert rows(trace, "steps", "rank", "step") == [(0, 551), (0, 552), (1, 551), (1, 552)]
     assert any("clock of rank 1 is not compared" in note for note in report_of(trace).notes)
+
+
+@pytest.mark.parametrize("late_us", [0, 2_500, -40_000_000])
+def test_two_ranks_over_gloo_are_one_trace_on_one_clock(tmp_path: Path, late_us: int) -> None:
+    """Rank 1's stamps are moved in the file, as by a clock that is late, and moved back."""
+    apart = [Trace.open(GLOO / f"rank{rank}.json.gz") for rank in (0, 1)]
+    for rank in (0, 1):
+        profile = json.loads(gzip.decompress((GLOO / f"rank{rank}.json.gz").read_bytes()))
+        for event in profile["traceEvents"]:
+            event["ts"] += rank * late_us
+        (tmp_path / f"{rank}.json").write_text(json.dumps(profile))
+
+    trace = Trace.open(tmp_path)
+
+    for table in ("steps", "spans", "collectives"):
+        assert trace.num_rows(table) == sum(one.num_rows(table) for one in apart)
+    clock = trace.manifest.config["clocks"]["1"]
+    assert clock["collectives"] == 42
+    assert abs(clock["offset_ns"] - late_us * 1000) < 1_000_000
+    assert (clock["moved_ns"] != 0) == (late_us != 0)
+    starts = [steps["ts_ns"].to_numpy() for steps in trace.steps.collect().partition_by("rank")]
+    expected = [one.steps.collect()["ts_ns"].to_numpy() for one in apart]
+    assert (starts[0] == expected[0]).all()
+    assert abs(starts[1] - expected[1]).max() < 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.conftest import ROOT
 from tests.ingest.derive.collectives.rank_jobs import Look, clocks, job, write_job
 from tests.ingest.kineto_files import num_accounted, open_events, rows, slice_
 from tests.ingest.log_files import report_of
+from tests.ingest.real_files import GLOO
 
 STEP = "step[DECODE bs=32]"
 
@@ -200,6 +202,25 @@ def test_a_folder_of_one_merged_file_is_that_file(tmp_path: Path) -> None:
     (tmp_path / "merged-p.trace.json").write_text(json.dumps(together))
 
     assert rows(Trace.open(tmp_path), "steps", "rank") == [0, 1]
+
+
+def test_two_ranks_over_gloo_that_are_merged_are_what_their_folder_is(tmp_path: Path) -> None:
+    folder = tmp_path / "ranks"
+    folder.mkdir()
+    for rank in (0, 1):
+        content = gzip.decompress((GLOO / f"rank{rank}.json.gz").read_bytes())
+        (folder / f"{rank}.json").write_bytes(content)
+    expected = Trace.open(folder, cached=False)
+    together = merge(folder, "TP00-DP00-PP00-EP00", "TP01-DP00-PP00-EP00")
+
+    trace = open_events(tmp_path, *together.pop("traceEvents"), **together)
+
+    columns = ("rank", "step", "kind", "dur_ns"), ("rank", "op", "ordinal", "num_elements")
+    for table, compared in zip(("steps", "collectives"), columns, strict=True):
+        assert sorted(rows(trace, table, *compared)) == sorted(rows(expected, table, *compared))
+    assert trace.num_rows("spans") == expected.num_rows("spans")
+    assert clocks(trace) == clocks(expected)
+    assert trace.manifest.config["paired"] == expected.manifest.config["paired"]
 
 
 def test_a_merged_file_as_sglang_names_its_processes() -> None:

@@ -1,9 +1,11 @@
-"""Files that other people's programs wrote."""
+"""Profiles of torch.profiler: our own, and those of other people."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,9 +14,12 @@ import polars as pl
 import pytest
 
 from stepscope.ingest.trace import Trace
-from tests.ingest.kineto_files import num_accounted, rows
+from tests.ingest.kineto_files import num_accounted, open_bytes, rows
+from tests.ingest.log_files import report_of
+from tests.ingest.real_files import GLOO, OWN_TORCH, profile
 
 FILES = (
+    *OWN_TORCH,
     "h100_qwen15_05b_chat",
     "hta_event_sync_trace",
     "hta_nccl_data",
@@ -41,8 +46,8 @@ def events_in(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_event_is_read_or_skipped_and_counted(shared_data: Path, name: str) -> None:
-    path = file(shared_data, name)
+def test_every_event_is_read_or_skipped_and_counted(name: str) -> None:
+    path = profile(name)
     events = events_in(path)
 
     trace = opened(path)
@@ -53,10 +58,8 @@ def test_every_event_is_read_or_skipped_and_counted(shared_data: Path, name: str
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_times_are_the_microseconds_of_the_file_to_the_nanosecond(
-    shared_data: Path, name: str
-) -> None:
-    path = file(shared_data, name)
+def test_times_are_the_microseconds_of_the_file_to_the_nanosecond(name: str) -> None:
+    path = profile(name)
     text = gzip.decompress(path.read_bytes())
     exact = json.loads(text, parse_float=_nanoseconds, parse_int=lambda digits: int(digits) * 1000)
     written = sorted(
@@ -83,8 +86,8 @@ def _nanoseconds(digits: str) -> int:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_slices_of_a_track_nest_and_parents_enclose(shared_data: Path, name: str) -> None:
-    spans = opened(file(shared_data, name)).spans.filter(pl.col("form") == "slice").collect()
+def test_slices_of_a_track_nest_and_parents_enclose(name: str) -> None:
+    spans = opened(profile(name)).spans.filter(pl.col("form") == "slice").collect()
     outer = spans.select("span", "track", outer_ts="ts_ns", outer_dur="dur_ns")
 
     nested = spans.join(outer, left_on="parent", right_on="span", suffix="_outer")
@@ -191,3 +194,57 @@ def test_the_projects_own_profile_holds_the_steps_that_were_served(sample_traces
     assert steps["num_prefill_tokens"].sum() == 24 + 9 + 40 + 17 + 5 + 33 + 12 + 28
     assert steps["num_decode_tokens"].sum() == 6 + 9 + 5 + 8 + 10 + 4 + 7 + 6 - 8
     assert (sample_traces / "torch_profiler_cpu.json.gz").stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_collectives_over_gloo_are_the_annotations_of_the_file(rank: int) -> None:
+    path = GLOO / f"rank{rank}.json.gz"
+    events = sorted(events_in(path), key=lambda event: event["ts"])
+    annotations = [event for event in events if event["name"].startswith("gloo:")]
+    steps = [event for event in events if event["name"].startswith("execute_context_")]
+
+    trace = opened(path)
+
+    assert trace.manifest.ranks == (rank,)
+    columns = ("op", "ts_ns", "dur_ns", "num_elements", "expected_ranks")
+    assert rows(trace, "collectives", *columns) == [
+        (
+            event["name"].removeprefix("gloo:"),
+            _nanoseconds(str(event["ts"])),
+            _nanoseconds(str(event["dur"])),
+            _num_elements(event["args"]["Input Dims"]),
+            "0,1",
+        )
+        for event in annotations
+    ]
+    assert rows(trace, "collectives", "step") == [
+        number
+        for event in annotations
+        for number, step in enumerate(steps, start=1)
+        if step["ts"] <= event["ts"] < step["ts"] + step["dur"]
+    ]
+
+
+def _num_elements(dims: list[Any]) -> int:
+    """Number of elements of the first tensor, which may lie in a list of tensors."""
+    shape = dims[0][0] if isinstance(dims[0][0], list) else dims[0]
+    return math.prod(shape)
+
+
+@pytest.mark.parametrize("tenths", [1, 5, 9])
+def test_of_a_file_that_was_cut_off_every_whole_event_is_read(tmp_path: Path, tenths: int) -> None:
+    content = gzip.decompress((GLOO / "rank0.json.gz").read_bytes())
+    content = content[: len(content) * tenths // 10]
+    events: list[dict[str, Any]] = []
+    text, decoder = content.decode(), json.JSONDecoder()
+    at = text.index("[", text.index('"traceEvents"')) + 1
+    with suppress(ValueError):
+        while True:
+            event, at = decoder.raw_decode(text, text.index("{", at))
+            events.append(event)
+
+    trace = open_bytes(tmp_path, content)
+
+    assert sum(report_of(trace).read.values()) == len(events)
+    assert trace.num_rows("spans") == sum(event["ph"] in "Xi" for event in events)
+    assert not trace.manifest.closed

@@ -14,7 +14,7 @@ from tests.ingest.readers.chrome import plain
 from tests.ingest.readers.chrome.plain import Number, PlainFile, Slice, decoded
 
 SHARED = ROOT.parent / "shared"
-SAMPLES = sorted((ROOT / "sample_traces").glob("*.json.gz"))
+SAMPLES = sorted((ROOT / "sample_traces").rglob("*.json.gz"))
 REAL = sorted((SHARED / "data" / "kineto").glob("*.json.gz"))
 REAL += [SHARED / "foreign" / name for name in ("xprof_trace_viewer.json", "merged_tp.json")]
 FILES = [*SAMPLES, *(file for file in REAL if file.is_file())]

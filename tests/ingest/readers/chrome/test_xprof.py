@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.readers.xplane.files import two_steps
+from tests.ingest.real_files import OWN_PROFILES, profile, shared_file
 
-REAL = ROOT.parent / "shared" / "foreign" / "jax_conv_mi300.xplane.pb"
 STEP_COLUMNS = ("step", "tag", "inferred", "ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns",
                 "gpu_dur_ns", "gpu_busy_ns")  # fmt: skip
 Json = dict[str, Any]
@@ -72,13 +71,16 @@ def test_events_with_a_category_are_left_as_they_are(tmp_path: Path) -> None:
     assert rows(trace, "spans", "category") == ["mine"]
 
 
-def test_a_real_profile_has_the_same_device_work_in_both_forms(tmp_path: Path) -> None:
-    if not REAL.exists():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    xplane, chrome = both(tmp_path, Trace.open(REAL))
+@pytest.mark.parametrize("name", ["jax_cpu", "jax_conv_mi300"])
+def test_a_real_profile_has_the_same_work_in_both_forms(tmp_path: Path, name: str) -> None:
+    """A device's work keeps its category; what the host ran has none in the viewer's form."""
+    file = profile(name) if name in OWN_PROFILES else shared_file(f"foreign/{name}.xplane.pb")
+    xplane, chrome = both(tmp_path, Trace.open(file))
 
+    where, category = ("/host", "null") if name == "jax_cpu" else ("/device:", "category")
     query = (
-        "select category, name, count(*) as num, sum(dur_ns) as ns from spans"
-        " where track like '/device:%' group by category, name order by category, name"
+        f"select {category} as category, name, count(*) as num, sum(dur_ns) as ns from spans"  # noqa: S608 - no text of others
+        f" where track like '{where}%' group by category, name order by category, name"
     )
+    assert xplane.sql(query).rows()
     assert chrome.sql(query).rows() == xplane.sql(query).rows()

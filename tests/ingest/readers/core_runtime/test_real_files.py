@@ -1,4 +1,4 @@
-"""Real logs of the core-group runtime: every line is read or counted."""
+"""Logs of the core-group runtime, real and written: every line is read or counted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from stepscope.ingest.readers.core_runtime.decode import MALFORMED, OTHER
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import report_of
+from tests.ingest.readers.core_runtime.logs import RUNTIME_LOGS
+from tests.ingest.real_files import shared_file
 
 REAL = {
     "livebug_mix_shift_24clusters_1sched": {"core_spans": 1, "tasks": 5, "decisions": 4},
@@ -21,9 +23,13 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("name", REAL)
-def test_every_line_of_a_real_log_is_read_or_counted(shared_data: Path, name: str) -> None:
-    file = shared_data / "logs" / f"{name}.log"
+@pytest.mark.parametrize("name", [*RUNTIME_LOGS, *REAL])
+def test_every_line_of_a_log_is_read_or_counted(tmp_path: Path, name: str) -> None:
+    file = tmp_path / f"{name}.log"
+    if name in RUNTIME_LOGS:
+        file.write_text(f"Traceback (most recent call last):\n{RUNTIME_LOGS[name]}")
+    else:
+        file = shared_file(f"data/logs/{name}.log")
     lines = [line for line in file.read_text().splitlines() if line]
 
     trace = Trace.open(file)
@@ -35,7 +41,8 @@ def test_every_line_of_a_real_log_is_read_or_counted(shared_data: Path, name: st
     assert MALFORMED not in report.skipped
     assert report.read.get("dispatches", 0) == sum(": Dispatched " in line for line in lines)
     assert report.read.get("host spans", 0) == sum("[STRACE]" in line for line in lines)
-    assert {name: trace.num_rows(name) for name in REAL[name]} == REAL[name]
+    num_rows = REAL.get(name, {})
+    assert {table: trace.num_rows(table) for table in num_rows} == num_rows
 
 
 def test_the_blocks_of_a_real_log_are_those_of_its_swimlane(shared_data: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import struct
 from collections import Counter
 from pathlib import Path
@@ -16,9 +17,9 @@ from stepscope.ingest.errors import TruncatedTrace
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
+from tests.ingest.real_files import shared_file
 
 pack = msgspec.msgpack.encode
 NOW_NS = 1_790_000_000_000_000_000
@@ -213,13 +214,34 @@ def test_beyond_a_limit_all_before_is_kept(tmp_path: Path) -> None:
     assert report_of(trace).notes[0].startswith("more than 25 rows (--max rows=N raises it)")
 
 
-@pytest.mark.parametrize("name", ["fpm.jsonl", "fpm.msgpack"])
-def test_a_file_is_counted_whole_by_another_reader(name: str) -> None:
-    file = ROOT.parent / "shared" / "foreign" / name
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    lines = (file.parent / "fpm.jsonl").read_text().splitlines()
-    told = [json.loads(line) for line in lines]
+def many_records() -> list[dict[str, Any]]:
+    """Records of an engine whose batches and queues are of sizes by chance."""
+    chance = random.Random(13)
+    records = []
+    for number in range(40):
+        made = record(number, chance.randrange(5), chance.randrange(1, 40))
+        made["wall_time"] = chance.randrange(1, 900) / 1024
+        for part in ("scheduled_requests", "queued_requests"):
+            for name in ("sum_decode_kv_tokens", "sum_prefill_kv_tokens", "var_prefill_length"):
+                if name in made[part]:
+                    made[part][name] = chance.randrange(9_000)
+        records.append(made)
+    return records
+
+
+@pytest.mark.parametrize("form", ["jsonl", "msgpack"])
+@pytest.mark.parametrize("origin", ["written", "real"])
+def test_a_file_is_counted_whole_by_another_reader(tmp_path: Path, origin: str, form: str) -> None:
+    if origin == "real":
+        file = shared_file(f"foreign/fpm.{form}")
+        lines = (file.parent / "fpm.jsonl").read_text().splitlines()
+        told = [json.loads(line) for line in lines]
+    else:
+        file, told = tmp_path / f"fpm.{form}", many_records()
+        packed = [
+            json.dumps(each).encode() + b"\n" if form == "jsonl" else pack(each) for each in told
+        ]
+        file.write_bytes(b"".join(packed))
 
     trace = Trace.open(file)
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
     SERVING_SIM,
@@ -20,6 +19,7 @@ from tests.ingest.log_files import (
     open_log,
     report_of,
 )
+from tests.ingest.written_files import ORIGINS, from_origin
 
 NOW_NS = 1_790_000_000_000_000_000
 
@@ -118,10 +118,9 @@ def test_a_simulator_s_intervals_are_counters_of_their_instance_and_node(tmp_pat
     assert any("a simulator: its times are simulated" in note for note in report_of(trace).notes)
 
 
-def test_a_real_log_of_the_simulator_is_counted_whole() -> None:
-    file = ROOT.parent / "shared" / "foreign" / "llmservingsim_sim.log"
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_log_of_the_simulator_is_counted_whole(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/llmservingsim_sim.log")
     lines = [line for line in file.read_text().splitlines() if line]
     said = Counter[tuple[str, float]]()
     for line in lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -80,6 +81,25 @@ def two_steps(pid: int = 7, since: int = 1_000) -> dict[str, list[tuple[Any, ...
         "CUPTI_ACTIVITY_KIND_MEMCPY": [(at + 130, at + 140, 0, 1, 7, 3, whole, 4096, 1)],
         "CUPTI_ACTIVITY_KIND_MEMSET": [(at + 150, at + 155, 0, 1, 7, 4, whole, 0, 256)],
     }  # fmt: skip
+
+
+def launches(number: int, pid: int = 7, since: int = 1_000) -> dict[str, list[tuple[Any, ...]]]:
+    """Return rows of a step whose calls launch so many kernels, of lengths by chance."""
+    main, whole, chance = thread(pid, pid), (pid << 24) | PROCESS, random.Random(11)
+    tag = f"execute_context_0(0)_generation_{number}({number})"
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "NVTX_EVENTS": [(since, since + 1_000 * number, 59, None, tag, main, None, None, 0)],
+        CALLS: [],
+        KERNELS: [],
+    }
+    call, names = text("cudaLaunchKernel_v7000"), (text("gemm"), text("attention"))
+    for launch in range(number):
+        at, name = since + 1_000 * launch, chance.choice(names)
+        begin = at + chance.randrange(100, 400)
+        end = begin + chance.randrange(1, 500)
+        rows[CALLS].append((at, at + 90, 0, main, launch + 1, call, 0))
+        rows[KERNELS].append((begin, end, 0, 1, 7, launch + 1, whole, name, name, 16, 2, 1))
+    return rows
 
 
 def together(*parts: Rows) -> dict[str, list[Sequence[Any]]]:

@@ -14,12 +14,10 @@ import pytest
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
-from tests.ingest.readers.nsys.files import Rows, exported, together, two_steps
-
-MOCK = ROOT.parent / "shared" / "foreign" / "nsys_mock.sqlite"
+from tests.ingest.readers.nsys.files import Rows, exported, launches, together, two_steps
+from tests.ingest.real_files import shared_file
 
 
 @pytest.fixture
@@ -152,10 +150,14 @@ def test_exports_of_several_ranks_in_a_folder_are_one_trace(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_every_row_of_the_real_export_is_in_the_tables() -> None:
-    if not MOCK.exists():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    uri = f"file:{MOCK}?mode=ro&immutable=1"
+@pytest.mark.parametrize("origin", ["written", "real"])
+def test_every_row_of_an_export_is_in_the_tables(tmp_path: Path, origin: str) -> None:
+    file = tmp_path / "a.sqlite"
+    if origin == "real":
+        file = shared_file("foreign/nsys_mock.sqlite")
+    else:
+        exported(file, launches(40))
+    uri = f"file:{file}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as opened:
         listed = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         timed = {
@@ -173,11 +175,11 @@ def test_every_row_of_the_real_export_is_in_the_tables() -> None:
             " JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)"
         ).fetchall()
 
-    trace = Trace.open(MOCK)
+    trace = Trace.open(file)
 
     report = report_of(trace)
     assert sum(report.read.values()) + sum(report.skipped.values()) == sum(counts.values())
-    assert report.skipped == {"DIAGNOSTIC_EVENT (not read)": 15}
+    assert report.skipped == ({} if origin == "written" else {"DIAGNOSTIC_EVENT (not read)": 15})
     assert report.read == Counter({table: counts[table] for table in report.read})
     told = rows(trace, "spans", "category", "ts_ns", "dur_ns", "name", "correlation")
     launched = {row[4]: row[1] for row in told if row[0] == "cuda_runtime"}

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from google.protobuf import json_format
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, set_span_in_context
 
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.otlp.collect import USED_AGAIN
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
+from tests.ingest.real_files import shared_file
 
-REAL = ROOT.parent / "shared" / "foreign" / "otlp.json"
 BEGIN = 1_700_000_000_000_000_000
 SECOND = 10**9
 Json = dict[str, Any]
@@ -235,12 +244,11 @@ def test_texts_beyond_the_limit_are_counted_not_dropped_in_silence(tmp_path: Pat
 
 
 def test_every_span_of_the_example_is_in_the_tables() -> None:
-    if not REAL.exists():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    (resource,) = json.loads(REAL.read_text())["resourceSpans"]
+    file = shared_file("foreign/otlp.json")
+    (resource,) = json.loads(file.read_text())["resourceSpans"]
     spans = [each for scoped in resource["scopeSpans"] for each in scoped["spans"]]
 
-    trace = Trace.open(REAL)
+    trace = Trace.open(file)
 
     assert rows(trace, "spans", "name", "ts_ns") == [
         (each["name"], int(each["startTimeUnixNano"])) for each in spans
@@ -251,3 +259,100 @@ def test_every_span_of_the_example_is_in_the_tables() -> None:
         ("cmpl-1", "admit", begins + 1_200_000_000),
         ("cmpl-1", "finish", int(spans[0]["endTimeUnixNano"])),
     ]
+
+
+LATENCIES = {
+    "arrive": None,
+    "admit": "gen_ai.latency.time_in_queue",
+    "first-token": "gen_ai.latency.time_to_first_token",
+    "finish": "gen_ai.latency.e2e",
+}
+"""Attributes that vLLM gives a request's span, by the event that is as long after its start."""
+
+
+def recorded_by_the_sdk(num_requests: int) -> list[ReadableSpan]:
+    """Record requests as `vllm/tracing` does, each with a span of its route around it."""
+    exporter, chance = InMemorySpanExporter(), random.Random(14)
+    provider = TracerProvider(resource=Resource({"service.name": "vllm"}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("vllm.llm_engine")
+    for number in range(num_requests):
+        begins = BEGIN + number * SECOND
+        seconds = sorted(chance.randrange(1, 5_000) / 1_000 for _ in LATENCIES)[1:]
+        route = tracer.start_span("POST /v1/completions", start_time=begins - 1_000)
+        served = tracer.start_span(
+            "llm_request",
+            context=set_span_in_context(route),
+            kind=SpanKind.SERVER,
+            start_time=begins,
+            attributes={
+                "gen_ai.request.id": f"cmpl-{number}",
+                "gen_ai.request.max_tokens": chance.randrange(1, 900),
+                "gen_ai.usage.prompt_tokens": chance.randrange(1, 9_000),
+                "gen_ai.usage.completion_tokens": chance.randrange(1, 900),
+                **dict(zip(filter(None, LATENCIES.values()), seconds, strict=True)),
+            },
+        )
+        ends = begins + round(max(seconds) * SECOND) + 1_000
+        served.add_event("preempted", timestamp=begins + 1)
+        served.end(ends)
+        route.end(ends + 1_000)
+    return list(exporter.get_finished_spans())
+
+
+def test_spans_that_the_sdk_recorded_are_read_as_it_has_them(tmp_path: Path) -> None:
+    recorded = recorded_by_the_sdk(25)
+    exported = json_format.MessageToJson(encode_spans(recorded))
+
+    trace = open_bytes(tmp_path, exported.encode(), "spans.json")
+
+    found = rows(trace, "spans", "name", "form", "ts_ns", "dur_ns")
+    assert Counter(row for row in found if row[1] == "async") == Counter(
+        (each.name, "async", each.start_time, each.end_time - each.start_time)
+        for each in recorded if each.start_time and each.end_time
+    )  # fmt: skip
+    assert [row[:3] for row in found if row[1] == "instant"] == [
+        ("preempted", "instant", BEGIN + number * SECOND + 1) for number in range(25)
+    ]
+    served = [each for each in recorded if each.name == "llm_request"]
+    attributes = {
+        str(each.attributes["gen_ai.request.id"]): each for each in served if each.attributes
+    }
+    assert Counter(rows(trace, "lifecycle", "request", "event", "ts_ns")) == Counter(
+        (request, event, _event_ns(each, latency))
+        for request, each in attributes.items() for event, latency in LATENCIES.items()
+    )  # fmt: skip
+    counts = trace.lifecycle.group_by("request").agg(
+        pl.col("prompt_len", "max_tokens", "num_generated").drop_nulls().first()
+    )
+    names = ("usage.prompt_tokens", "request.max_tokens", "usage.completion_tokens")
+    assert set(counts.collect().rows()) == {
+        (request, *((each.attributes or {})[f"gen_ai.{name}"] for name in names))
+        for request, each in attributes.items()
+    }
+
+
+def _event_ns(span: ReadableSpan, latency: str | None) -> int:
+    assert span.attributes
+    assert span.start_time
+    seconds = float(str(span.attributes[latency])) if latency else 0.0
+    return span.start_time + round(seconds * SECOND)
+
+
+def test_a_file_of_the_sdk_that_was_cut_off_keeps_the_spans_before_the_cut(tmp_path: Path) -> None:
+    recorded = recorded_by_the_sdk(25)
+    content = json_format.MessageToJson(encode_spans(recorded)).encode()
+    expected = {(each.name, each.start_time) for each in recorded} | {
+        ("preempted", BEGIN + number * SECOND + 1) for number in range(25)
+    }
+    numbers = []
+
+    for tenths in (2, 6, 9):
+        trace = open_bytes(tmp_path, content[: len(content) * tenths // 10], f"{tenths}.json")
+        found = set(rows(trace, "spans", "name", "ts_ns"))
+        assert found <= expected
+        assert "cut off after" in report_of(trace).notes[0]
+        numbers.append(len(found))
+
+    assert numbers == sorted(numbers)
+    assert len(expected) // 2 < numbers[-1] < len(expected)

@@ -14,6 +14,7 @@ from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.perfetto_files import event, pack
 from tests.ingest.readers.chrome.test_folder import ENDS_US, assert_moved, first_ns, rank_file
+from tests.ingest.real_files import profile
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -138,10 +139,13 @@ def test_a_folder_of_files_that_are_cut_off_at_once_is_refused(tmp_path: Path) -
         Trace.open(tmp_path)
 
 
-def test_ranks_written_apart_come_back_together(shared_data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "names", [("gloo_rank0", "gloo_rank1"), ("hta_sampled_rank-0", "hta_sampled_rank-1")]
+)
+def test_ranks_written_apart_come_back_together(tmp_path: Path, names: tuple[str, ...]) -> None:
     whole = []
-    for rank in (0, 1):
-        one = Trace.open(shared_data / "kineto" / f"hta_sampled_rank-{rank}.json.gz")
+    for rank, name in enumerate(names):
+        one = Trace.open(profile(name))
         write_perfetto(one, tmp_path / f"{rank}.pftrace")
         whole.append(one)
 

@@ -1,4 +1,4 @@
-"""Real request lists and workloads: what is read is what other readers count."""
+"""Request lists and workloads, real and written: what is read is what other readers count."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ import pytest
 
 from stepscope.ingest.readers.requests.collect import HASHES
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.requests.lists import ARRIVAL
+from tests.ingest.written_files import ORIGINS, from_origin
 
 
-def test_the_real_csv_says_what_the_csv_module_reads(shared_data: Path) -> None:
-    file = shared_data / "requests" / "azure_conv.csv"
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_csv_says_what_the_csv_module_reads(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "data/requests/azure_conv.csv")
     with file.open(newline="") as opened:
         told = list(csv.DictReader(opened))
 
@@ -31,8 +32,9 @@ def test_the_real_csv_says_what_the_csv_module_reads(shared_data: Path) -> None:
     assert times.to_list() == [f"{row['TIMESTAMP']}00" for row in told]
 
 
-def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -> None:
-    file = shared_data / "requests" / "mooncake_conversation_trace.jsonl"
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_json_lines_say_what_the_json_module_reads(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "data/requests/mooncake_conversation_trace.jsonl")
     told = [json.loads(line) for line in file.read_text().splitlines()]
 
     trace = Trace.open(file)
@@ -46,6 +48,7 @@ def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -
     assert report_of(trace).skipped == {HASHES: sum(len(row["hash_ids"]) for row in told)}
 
 
+@pytest.mark.parametrize("origin", ORIGINS)
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
@@ -53,12 +56,10 @@ def test_the_real_json_lines_say_what_the_json_module_reads(shared_data: Path) -
         ("aibrix_5s_workload.jsonl", ("timestamp", "Prompt Length", "Output Length")),
     ],
 )
-def test_a_real_workload_is_counted_whole_by_the_json_module(
-    name: str, columns: tuple[str, ...]
+def test_a_workload_is_counted_whole_by_the_json_module(
+    tmp_path: Path, origin: str, name: str, columns: tuple[str, ...]
 ) -> None:
-    file = ROOT.parent / "shared" / "foreign" / name
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+    file = from_origin(origin, tmp_path, f"foreign/{name}")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     told = [{**line, **each} for line in lines for each in line.get("requests", [{}])]
 
@@ -70,10 +71,9 @@ def test_a_real_workload_is_counted_whole_by_the_json_module(
     ]
 
 
-def test_a_real_measurement_is_counted_whole_by_the_json_module() -> None:
-    file = ROOT.parent / "shared" / "foreign" / "llmservingsim_vllm_requests.jsonl"
-    if not file.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_measurement_is_counted_whole_by_the_json_module(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/llmservingsim_vllm_requests.jsonl")
     told = [json.loads(line) for line in file.read_text().splitlines()]
     times = {"queued_ts": "arrive", "scheduled_ts": "admit", "first_token_ts": "first-token",
              "last_token_ts": "finish"}  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 Json = dict[str, Any]
@@ -74,6 +75,26 @@ def process(pid: int = 7, since: int = 1_000) -> Json:
             "hsa_api": [],
         },
     }  # fmt: skip
+
+
+def launches(number: int) -> Json:
+    """Return a process that launches so many kernels one by one, two of three an all-reduce."""
+    chance = random.Random(12)
+    names = ("gemm", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    made = process()
+    made["kernel_symbols"] = [
+        {"kernel_id": kernel, "formatted_kernel_name": name}
+        for kernel, name in enumerate(names, start=3)
+    ]
+    calls, kernels = [], []
+    for launch in range(number):
+        at = 1_000 * (launch + 1)
+        begin = at + chance.randrange(100, 400)
+        end = begin + chance.randrange(1, 500)
+        calls.append(record(HIP, 1, launch + 1, at, at + 90))
+        kernels.append(dispatch(launch + 1, begin, end, 3 + min(1, launch % 3)))
+    made["buffer_records"] = {"hip_api": calls, "kernel_dispatch": kernels, "hsa_api": []}
+    return made
 
 
 def written(*processes: Json) -> Json:

@@ -13,16 +13,15 @@ from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.samples.decode import series_of
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of
+from tests.ingest.written_files import ORIGINS, from_origin
 
 SAMPLES = """\
 t,prompt_throughput,running,waiting,kv_cache_pct
 1.0,3392.0,5,2,13.22
 2.5,9045.0,16,0,39.7
 """
-FOREIGN = ROOT.parent / "shared" / "foreign" / "llmservingsim_vllm_timeseries.csv"
 
 
 def test_each_cell_is_a_sample_of_its_column_under_the_name_that_vllm_s_log_has(
@@ -106,13 +105,13 @@ def test_a_queue_beside_an_empty_cache_is_found_in_them(tmp_path: Path) -> None:
     assert check(open_log(tmp_path, text)).counts["STV016"] == 1
 
 
-def test_real_measurements_are_counted_whole_by_the_csv_module() -> None:
-    if not FOREIGN.is_file():
-        pytest.skip("the folder of what people also have, ../shared/foreign, is absent")
-    with FOREIGN.open(newline="") as opened:
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_measurements_are_counted_whole_by_the_csv_module(tmp_path: Path, origin: str) -> None:
+    file = from_origin(origin, tmp_path, "foreign/llmservingsim_vllm_timeseries.csv")
+    with file.open(newline="") as opened:
         header, *told = csv.reader(opened)
 
-    trace = Trace.open(FOREIGN)
+    trace = Trace.open(file)
 
     assert rows(trace, "counters", "ts_ns", "value") == [
         (round(float(line[0]) * 1e9), float(cell)) for line in told for cell in line[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.errors import SchemaMismatch, TraceError, TruncatedTrace
 from stepscope.ingest.trace import Trace
-from tests.ingest.readers.swimlane.test_reader import RECEIPT, UNKEPT, deps, folder, records
+from tests.ingest.readers.swimlane.test_reader import (
+    RECEIPT,
+    UNKEPT,
+    Json,
+    deps,
+    folder,
+    records,
+)
+from tests.ingest.real_files import shared_file
 
 SIZES = {"version": 6, "fatal": False, "dropped": 3, "task_window_max": [4, 4], "heap_max": [9, 9]}
 
@@ -186,16 +195,69 @@ def test_the_two_layers_of_a_model(shared_data: Path) -> None:
     assert trace.manifest.report.skipped == {UNKEPT: num_args, RECEIPT: 872}
 
 
-@pytest.mark.parametrize("case", ["TestBenchmarkBgemm_Case1", "TestSpmdStarvation_Case1"])
-def test_every_block_of_a_real_task_is_numbered_once(shared_data: Path, case: str) -> None:
-    trace = Trace.open(shared_data / "swimlane" / case)
+def many_tasks() -> tuple[Json, Json]:
+    """Return records and dependencies of 30 AIV tasks in a row, of blocks and times by chance."""
+    chance = random.Random(15)
+    cores, aicpu, tasks, edges, clock = [], [], [], [], 1_000
+    for number in range(30):
+        task, num_blocks = (1 << 32) + number, chance.randrange(1, 6)
+        tasks.append({"task_id": str(task), "kernel_ids": [-1, 7, -1], "block_num": num_blocks})
+        if number:
+            edge = {"pred": str(task - 1), "succ": str(task), "source": "explicit"}
+            edges.append(edge | {"flags": ["wait"]})
+        for block in range(num_blocks):
+            begin = clock + chance.randrange(50)
+            end = begin + chance.randrange(1, 200)
+            register = 8 * number + block + 1
+            cores.append([4, task, register, begin, end, 3])
+            aicpu.append([4, register, begin - 10, end + 5])
+            clock = end + 10
+    lists = {"aicore_tasks": cores, "aicpu_tasks": aicpu}
+    no_phases = {"aicpu_scheduler_phases": [], "aicpu_orchestrator_phases": []}
+    return records(**lists, **no_phases), {"tasks": tasks, "edges": edges}
+
+
+CASES = ("written", "TestBenchmarkBgemm_Case1", "TestSpmdStarvation_Case1")
+
+
+def swimlane(tmp_path: Path, case: str) -> Path:
+    if case != "written":
+        return shared_file(f"data/swimlane/{case}")
+    cores, tasks = many_tasks()
+    return folder(tmp_path, records=cores, deps=tasks)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_block_of_a_task_is_numbered_once(tmp_path: Path, case: str) -> None:
+    trace = Trace.open(swimlane(tmp_path, case))
 
     blocks = trace.core_spans.group_by("task").agg(
         num_found=pl.col("block").n_unique().cast(pl.Int32), last=pl.col("block").max()
     )
     found = trace.tasks.join(blocks, on="task").collect()
+    assert not found.is_empty()
     assert (found["num_blocks"] == found["num_found"]).all()
     assert (found["last"] == found["num_blocks"] - 1).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_core_s_times_are_the_cycles_of_the_file(tmp_path: Path, case: str) -> None:
+    """Times count from the earliest cycle of the file, at the frequency that it names."""
+    path = swimlane(tmp_path, case)
+    told = json.loads((path / "chip_swimlane_records.json").read_text())
+    num_edges = len(json.loads((path / "deps.json").read_text())["edges"])
+
+    trace = Trace.open(path)
+
+    hz = told["metadata"]["clock_freq_hz"]
+    spans = trace.core_spans.select("core", "ts_ns", "end_ns").sort("core", "ts_ns").collect()
+    cycles = sorted((core, begin, end) for core, _, _, begin, end, *_ in told["aicore_tasks"])
+    assert spans["core"].to_list() == [core for core, *_ in cycles]
+    lengths_ns = [(end - begin) * 10**9 / hz for _, begin, end in cycles]
+    assert all(
+        abs(a - b) <= 1 for a, b in zip(spans["end_ns"] - spans["ts_ns"], lengths_ns, strict=True)
+    )
+    assert trace.num_rows("task_edges") <= num_edges
 
 
 def test_a_task_that_was_predicated_off_is_skipped(shared_data: Path) -> None:
