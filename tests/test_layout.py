@@ -25,6 +25,7 @@ from stepscope.ingest.readers import READERS
 from tests.conftest import ROOT
 from tests.house import ROOMS, imports, modules, rings, without_code
 from tests.looped import looped
+from tests.tiers import slow
 
 OWN_TESTS = {
     "tests/analyzers/invariants": "what holds for every rule, whatever it is given",
@@ -196,6 +197,7 @@ def test_what_is_written_in_c_is_there_where_it_can_be_compiled(name: str) -> No
     assert importlib.util.find_spec(f"stepscope.{name}") is not None
 
 
+@slow
 def test_without_a_compiler_the_wheel_is_built_without_what_is_written_in_c(tmp_path: Path) -> None:
     copy_project(tmp_path)
     subprocess.run(

@@ -16,6 +16,8 @@ REASONED = re.compile(r"# (noqa: [A-Z0-9, ]+ - (?=\S)|type: ignore\[[a-z, -]+\] 
 
 def without_reason(text: str) -> list[int]:
     """The lines of comments that suppress a check and do not say why."""
+    if not SUPPRESSES.search(text):
+        return []
     comments = (
         token
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
