@@ -19,6 +19,8 @@ _REAL = (
     "h100_qwen15_05b_chat",
 )  # fmt: skip
 _SAMPLES = ("torch_profiler_cpu", "torch_executor_cpu")
+QUICK = ("made",)
+"""It has all kinds of events; the others, of which each takes seconds, are slow."""
 
 
 def names() -> list[str]:

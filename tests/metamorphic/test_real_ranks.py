@@ -26,8 +26,9 @@ from tests.metamorphic.real_ranks import (
     rank_files,
     swaps,
 )
+from tests.tiers import slow
 
-pytestmark = pytest.mark.usefixtures("shared_data")
+pytestmark = [pytest.mark.usefixtures("shared_data"), slow]  # test_ranks has made ones
 NUM_COLLECTIVES = 21
 LATE_US = 1_200
 each_job = pytest.mark.parametrize("job", FILES)

@@ -60,22 +60,20 @@ def test_iterations_within_one_second_follow_each_other_and_the_year_may_end(
 
 
 @pytest.mark.parametrize("before", ["", NO_TIME, "docker | " + NO_TIME])
-@pytest.mark.parametrize(
-    "month_and_day", ["01-01", "02-29", "06-30", "07-01", "08-01", "12-31"]
-)  # fmt: skip
 def test_a_log_that_says_no_year_is_shown_in_the_year_that_its_note_says(
-    tmp_path: Path, month_and_day: str, before: str
+    tmp_path: Path, before: str
 ) -> None:
-    month, day = map(int, month_and_day.split("-"))
+    for stamp in ("01-01", "02-29", "06-30", "07-01", "08-01", "12-31"):
+        month, day = map(int, stamp.split("-"))
 
-    trace = open_log(tmp_path, f"{before}INFO {month_and_day} 21:24:09 [l.py:1] {INTERVAL}\n")
+        trace = open_log(tmp_path, f"{before}INFO {stamp} 21:24:09 [l.py:1] {INTERVAL}\n")
 
-    assert rows(trace, "counters", "ts_ns")[-1] == at(2000, month, day, 21, 24, 9)
-    assert [note for note in report_of(trace).notes if "the year" in note] == [
-        "no line says the year: the first time is shown in 2000, or on its first day where it says "
-        "no day either"
-    ]
-    assert report_of(trace).inferred[YEAR_ASSUMED] == 1
+        assert rows(trace, "counters", "ts_ns")[-1] == at(2000, month, day, 21, 24, 9)
+        assert [note for note in report_of(trace).notes if "the year" in note] == [
+            "no line says the year: the first time is shown in 2000, or on its first day where it "
+            "says no day either"
+        ], stamp
+        assert report_of(trace).inferred[YEAR_ASSUMED] == 1, stamp
 
 
 def test_engines_of_one_log_are_in_one_year_also_past_its_end(tmp_path: Path) -> None:
@@ -190,22 +188,20 @@ def test_under_speculation_the_tokens_of_a_decode_batch_are_not_known(tmp_path: 
     assert rows(open_log(tmp_path, line), "steps", *COUNTS) == [(1, "decode", 0, 0, 4, None)]
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("1.2e-05", Number(1.2e-05, None)),
-        ("5E+3 tokens/s", Number(5000.0, "tokens/s")),
-        ("1.5e3ms", Number(1500.0, "ms")),
-        ("3e", Number(3.0, "e")),
-        ("-0.0%", Number(0.0, "%")),
-        ("0.12345678901234567", Number(0.12345678901234567, None)),
-        ("1e999", None),
-        ("nan", None),
-        ("1.5e3e", Number(1500.0, "e")),
-    ],
-)  # fmt: skip
-def test_a_number_of_a_log_has_its_exponent(text: str, found: Number | None) -> None:
-    assert number(text) == found
+def test_a_number_of_a_log_has_its_exponent() -> None:
+    numbers = {
+        "1.2e-05": Number(1.2e-05, None),
+        "5E+3 tokens/s": Number(5000.0, "tokens/s"),
+        "1.5e3ms": Number(1500.0, "ms"),
+        "3e": Number(3.0, "e"),
+        "-0.0%": Number(0.0, "%"),
+        "0.12345678901234567": Number(0.12345678901234567, None),
+        "1e999": None,
+        "nan": None,
+        "1.5e3e": Number(1500.0, "e"),
+    }
+
+    assert {text: number(text) for text in numbers} == numbers
 
 
 def test_a_share_of_the_kv_cache_near_nothing_is_a_sample(tmp_path: Path) -> None:
@@ -226,17 +222,15 @@ def test_counts_in_statistics_may_be_written_with_a_fraction(tmp_path: Path) -> 
 # -- all -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", LOGS)
-def test_every_line_is_read_or_counted(tmp_path: Path, engine: str) -> None:
+def test_every_line_is_read_or_counted(tmp_path: Path) -> None:
     noise = "Traceback (most recent call last):\n\n  File 'x', line 1\n"
+    for engine, log in LOGS.items():
+        trace = open_log(tmp_path, noise + log + noise)
 
-    trace = open_log(tmp_path, noise + LOGS[engine] + noise)
-
-    report = report_of(trace)
-    num_lines = len(LOGS[engine].splitlines())
-    others = report.skipped["lines of no engine's steps"]
-    assert sum(report.read.values()) + others == num_lines + 4
-    assert trace.manifest.closed
+        report = report_of(trace)
+        others = report.skipped["lines of no engine's steps"]
+        assert sum(report.read.values()) + others == len(log.splitlines()) + 4, engine
+        assert trace.manifest.closed, engine
 
 
 def test_logs_of_several_engines_in_one_file_are_ranks(tmp_path: Path) -> None:
