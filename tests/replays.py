@@ -63,9 +63,14 @@ def runs(settings: Mapping[str, Mapping[str, str]]) -> Iterator[Run]:
 
 def differences(run: Run, folder: Path) -> list[str]:
     """Record a run and run it again; returns what differs, and nothing where it is the same."""
-    first, again = folder / "recorded.trace", folder / "again.trace"
+    first = folder / "recorded.trace"
     run_to_its_end(scenario(run.scenario), run.variant, first, run.options)
-    found = rerun(Trace.open(first), Changes(), again)
+    return differences_from(Trace.open(first), folder)
+
+
+def differences_from(recorded: Trace, folder: Path) -> list[str]:
+    """Run a recorded run again; returns what differs, and nothing where it is the same."""
+    found = rerun(recorded, Changes(), folder / "again.trace")
     if found.different is not None:
         return list(found.different)
     both = compared((found.recorded, found.replayed), rules=False, report=_silent)

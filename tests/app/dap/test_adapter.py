@@ -11,10 +11,10 @@ import pytest
 from stepscope.app.dap.adapter import REQUESTS, Adapter
 from stepscope.app.dap.framing import read_message, write_message
 from stepscope.app.dap.talking import talk
-from stepscope.engine.scenarios import scenario
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import waiting_on_rank_one
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 
 
@@ -238,9 +238,12 @@ def test_a_client_that_takes_its_leave_ends_the_talk() -> None:
     assert [each["command"] for each in answers] == ["initialize", "disconnect"]
 
 
-def test_a_slot_that_is_watched_is_that_of_the_rank_whose_frame_shows_it(tmp_path: Path) -> None:
-    scenario("ep-multiplexing").record("before", tmp_path / "ep.trace")
-    editor = Editor(tmp_path / "ep.trace")
+def test_a_slot_that_is_watched_is_that_of_the_rank_whose_frame_shows_it(
+    recorded_once: RecordedOnce,
+) -> None:
+    path = recorded_once.run("ep-multiplexing", "before").path
+    assert path is not None
+    editor = Editor(path)
     editor.ask("next", threadId=2)
     frame = editor.ask("stackTrace", threadId=1)["stackFrames"][-1]["id"]
     scopes = editor.ask("scopes", frameId=frame)["scopes"]

@@ -10,9 +10,9 @@ from stepscope.app.replay.sweep_page import charts
 from stepscope.app.replay.sweep_table import sweep_lines
 from stepscope.engine.runs.rerun import Changes
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios import scenario
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 
 
 def quiet(*_: object) -> None:
@@ -24,11 +24,9 @@ def again(trace: Trace, changes: Changes, out: Path) -> tuple[Trace, str | None]
     return found.replayed, found.result.stopped
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    path = tmp_path_factory.mktemp("swept") / "run.trace"
-    scenario("slot-recycling").record("after", path, Options())
-    return Trace.open(path)
+@pytest.fixture
+def recorded(recorded_once: RecordedOnce) -> Trace:
+    return recorded_once.trace("slot-recycling", "after")
 
 
 def test_values_are_a_range_a_range_with_a_step_or_a_list() -> None:
@@ -39,20 +37,17 @@ def test_values_are_a_range_a_range_with_a_step_or_a_list() -> None:
     assert axis_of("path=a..b") == ("path", ("a..b",))
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("slots", "NAME=FIRST..LAST"),
-        ("=1..2", "NAME=FIRST..LAST"),
-        ("slots=", "NAME=FIRST..LAST"),
-        ("slots=4..2", "from 4 to 2 by 1 there is nothing"),
-        ("slots=1..2:0", "there is nothing|from 1 to 2"),
-        ("slots=1..1000", "1,000 runs are more than 200; .*slots=1..1000:100"),
-    ],
-)
-def test_a_range_of_nothing_or_of_too_much_is_refused(text: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        axis_of(text)
+def test_a_range_of_nothing_or_of_too_much_is_refused() -> None:
+    for text, why in {
+        "slots": "NAME=FIRST..LAST",
+        "=1..2": "NAME=FIRST..LAST",
+        "slots=": "NAME=FIRST..LAST",
+        "slots=4..2": "from 4 to 2 by 1 there is nothing",
+        "slots=1..2:0": "there is nothing|from 1 to 2",
+        "slots=1..1000": "1,000 runs are more than 200; .*slots=1..1000:100",
+    }.items():
+        with pytest.raises(ConfigError, match=why):
+            axis_of(text)
 
 
 def test_several_settings_make_every_combination() -> None:
@@ -67,17 +62,17 @@ def test_several_settings_make_every_combination() -> None:
         choices_of([axis_of("a=1..100"), axis_of("b=1..100")])
 
 
-def test_each_run_is_what_record_makes_of_those_settings(recorded: Trace, tmp_path: Path) -> None:
+def test_each_run_is_what_record_makes_of_those_settings(
+    recorded: Trace, recorded_once: RecordedOnce, tmp_path: Path
+) -> None:
     choices = choices_of([axis_of("slots=1,3")])
-    scenario("slot-recycling").record(
-        "after", tmp_path / "three.trace", Options(settings={"slots": "3"})
-    )
+    same = recorded_once.trace("slot-recycling", "after", Options(settings={"slots": "3"}))
 
     points = list(sweep(recorded, again, Changes(), choices, tmp_path / "swept", quiet))
 
     assert [dict(each.settings) for each in points] == [{}, {"slots": "1"}, {"slots": "3"}]
     three = Trace.open(tmp_path / "swept" / "slots=3.trace")
-    assert three.steps.collect().equals(Trace.open(tmp_path / "three.trace").steps.collect())
+    assert three.steps.collect().equals(same.steps.collect())
     assert points[1].totals["makespan_ns"] > points[2].totals["makespan_ns"]
     assert points[0].totals["finished"] == 6
 

@@ -9,16 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from stepscope.app.cli.main import cli
-from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.storage.saving import save_trace
 from tests.app.debug.small_traces import waiting_on_rank_one
+from tests.engine.recorded_once import RecordedOnce
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
-    out = tmp_path_factory.mktemp("why") / "slots.trace"
-    scenario("slot-recycling").record("before", out, Options())
-    return str(out)
+def trace(recorded_once: RecordedOnce) -> str:
+    return str(recorded_once.run("slot-recycling", "before").path)
 
 
 def test_the_first_line_is_the_cause_and_a_line_follows_for_each_link(trace: str) -> None:

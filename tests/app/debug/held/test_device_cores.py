@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from stepscope.analyzers.diff.run_inputs import inputs
 from stepscope.app.debug import Session
 from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.debug.why import why
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import Options
 from stepscope.ingest.manifest import Manifest
-from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 
 
-def test_a_core_that_never_ran_is_told_of_and_is_idle(tmp_path: Path) -> None:
+def test_a_core_that_never_ran_is_told_of_and_is_idle(recorded_once: RecordedOnce) -> None:
     lost = Options(faults=frozenset({"deferred-completion-lost"}))
-    scenario("mix-admission").record("after", tmp_path / "run.trace", lost)
-    trace = Trace.open(tmp_path / "run.trace")
+    trace = recorded_once.trace("mix-admission", "after", lost)
     ran = set(trace.core_spans.select("core").unique().collect()["core"])
 
     session = Session(trace)
@@ -32,10 +30,9 @@ def test_a_core_that_never_ran_is_told_of_and_is_idle(tmp_path: Path) -> None:
     assert why(session, f"core {idle[0]}").root.ends == "not waiting"
 
 
-def test_the_engine_tells_its_groups_threads_and_costs(tmp_path: Path) -> None:
+def test_the_engine_tells_its_groups_threads_and_costs(recorded_once: RecordedOnce) -> None:
     options = Options(settings={"groups": "2", "threads": "2", "steps": "1", "requests": "2"})
-    scenario("mix-admission").record("after", tmp_path / "run.trace", options)
-    manifest = Trace.open(tmp_path / "run.trace").manifest
+    manifest = recorded_once.trace("mix-admission", "after", options).manifest
     device: Any = manifest.config["device"]
 
     assert device["groups"] == [
@@ -55,11 +52,12 @@ def test_what_is_no_device_tells_of_no_core(device: object) -> None:
     assert device_cores(Manifest("anybody", config={"device": device})) == {}
 
 
-def test_a_device_of_another_size_is_given_differently_by_its_setting_alone(tmp_path: Path) -> None:
+def test_a_device_of_another_size_is_given_differently_by_its_setting_alone(
+    recorded_once: RecordedOnce,
+) -> None:
     traces = []
     for groups in ("2", "4"):
         options = Options(settings={"groups": groups, "steps": "1", "requests": "2"})
-        scenario("mix-admission").record("after", tmp_path / f"{groups}.trace", options)
-        traces.append(Trace.open(tmp_path / f"{groups}.trace"))
+        traces.append(recorded_once.trace("mix-admission", "after", options))
 
     assert [each.what for each in inputs(*traces)] == ["settings.groups"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -11,9 +9,9 @@ from stepscope.app.debug import Session
 from stepscope.app.debug.why import Chain, why
 from stepscope.app.debug.why.last_wait import last_wait
 from stepscope.engine.faults import FAULTS
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import Options
 from stepscope.ingest.errors import ConfigError
-from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 from tests.traces import trace_of
 
@@ -22,18 +20,16 @@ COLLECTIVE = {
 }  # fmt: skip
 
 
-def recorded(out: Path, name: str, fault: str | None = None) -> Session:
+def recorded(runs: RecordedOnce, name: str, fault: str | None = None) -> Session:
     known = [each for each in FAULTS if each.name == fault]
-    settings = known[0].settings if known else {}
-    options = Options(settings=settings, faults=frozenset(each.name for each in known))
-    scenario(name).record(known[0].variant if known else "before", out, options)
-    return Session(Trace.open(out))
+    options = Options(faults=frozenset(each.name for each in known))
+    return Session(runs.trace(name, known[0].variant if known else "before", options))
 
 
 def test_a_mix_that_landed_on_busy_vector_cores_was_admitted_without_a_look_at_them(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    session = recorded(tmp_path / "mix.trace", "mix-admission")
+    session = recorded(recorded_once, "mix-admission")
 
     chain = why(session, "task 1154", last_wait(session, "task 1154"))
 
@@ -86,9 +82,9 @@ def test_who_was_first_and_has_all_its_cores_is_not_blamed_but_who_is_first_now(
 
 @looped("shape", ["AIC", "AIV"])
 def test_whoever_waits_long_on_a_recorded_run_has_a_recorded_reason(
-    tmp_path: Path, shape: str
+    recorded_once: RecordedOnce, shape: str
 ) -> None:
-    session = recorded(tmp_path / "mix.trace", "mix-admission")
+    session = recorded(recorded_once, "mix-admission")
     first = session.trace.core_spans.group_by("task").agg(pl.col("dispatch_ns").min())
     waits = session.trace.tasks.filter(pl.col("shape") == shape).join(first, on="task").filter(
         pl.col("dispatch_ns") > pl.col("ready_ns") + 5_000
@@ -106,8 +102,8 @@ def test_whoever_waits_long_on_a_recorded_run_has_a_recorded_reason(
         assert chain.links[0].site is not None
 
 
-def test_a_task_behind_one_that_never_ends_is_told_so(tmp_path: Path) -> None:
-    session = recorded(tmp_path / "hangs.trace", "mix-admission", "late-part-hangs")
+def test_a_task_behind_one_that_never_ends_is_told_so(recorded_once: RecordedOnce) -> None:
+    session = recorded(recorded_once, "mix-admission", "late-part-hangs")
 
     chain = why(session, "task 1154", last_wait(session, "task 1154"))
 
@@ -116,8 +112,10 @@ def test_a_task_behind_one_that_never_ends_is_told_so(tmp_path: Path) -> None:
     assert chain.root.subject == chain.links[-1].subject
 
 
-def test_ranks_that_wait_in_different_collectives_wait_for_one_another(tmp_path: Path) -> None:
-    session = recorded(tmp_path / "ep.trace", "ep-multiplexing", "preambles-up-front")
+def test_ranks_that_wait_in_different_collectives_wait_for_one_another(
+    recorded_once: RecordedOnce,
+) -> None:
+    session = recorded(recorded_once, "ep-multiplexing", "preambles-up-front")
 
     chain = why(session, "rank 0", last_wait(session, "rank 0"))
 

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
-import pytest
 
 from stepscope.app.debug import Session, State
 from stepscope.app.debug.why import Chain, Link, why
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import Options
 from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 
 BURSTS = {
@@ -95,26 +94,19 @@ CASES = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("roots")
-
-
-def asked(case: Case, folder: Path) -> tuple[Session, Chain]:
+def asked(case: Case, runs: RecordedOnce) -> tuple[Session, Chain]:
     is_fault = case.name != "before"
     options = Options(settings=case.settings, faults=frozenset({case.name} if is_fault else ()))
-    out = folder / f"{case.of}-{case.name}.trace"
-    scenario(case.of).record("after" if is_fault else case.name, out, options)
-    session = Session(Trace.open(out))
+    session = Session(runs.trace(case.of, "after" if is_fault else case.name, options))
     session.goto(step=case.step)
     return session, why(session, case.subject)
 
 
 @looped("case", CASES, ids=lambda case: f"{case.of}-{case.name}")
 def test_the_root_is_what_was_made_to_go_wrong_and_no_holder_is_stale(
-    case: Case, folder: Path
+    case: Case, recorded_once: RecordedOnce
 ) -> None:
-    session, chain = asked(case, folder)
+    session, chain = asked(case, recorded_once)
 
     assert (chain.root.ends, case.says in chain.root.says) == (case.ends, True), chain.first_line
     assert all(link.proof is not None for link in chain.links)
@@ -122,10 +114,10 @@ def test_the_root_is_what_was_made_to_go_wrong_and_no_holder_is_stale(
         assert link.holder is None or holds(session.state, link), link
 
 
-def test_blocks_that_came_back_after_a_step_had_looked_are_held_by_nobody(folder: Path) -> None:
-    out = folder / "came-back.trace"
-    scenario("fcfs-preemption").record("after", out, Options())
-    trace = Trace.open(out)
+def test_blocks_that_came_back_after_a_step_had_looked_are_held_by_nobody(
+    recorded_once: RecordedOnce,
+) -> None:
+    trace = recorded_once.trace("fcfs-preemption", "after")
     session = Session(trace)
     total = trace.steps.select(pl.col("kv_blocks_total").max()).collect().item()
     last = trace.lifecycle.select(pl.col("seq").max()).collect().item()
@@ -158,10 +150,8 @@ def holds(state: State, link: Link) -> bool:
     return name in (set((held or {}).values()) if held is not None else set(state.running or ()))
 
 
-def test_where_the_decisions_were_removed_nothing_is_blamed(folder: Path) -> None:
-    out = folder / "cut.trace"
-    scenario("fcfs-preemption").record("before", out, Options(settings={"requests": "32"}))
-    trace = Trace.open(out)
+def test_where_the_decisions_were_removed_nothing_is_blamed(recorded_once: RecordedOnce) -> None:
+    trace = recorded_once.trace("fcfs-preemption", "before", Options(settings={"requests": "32"}))
     kept = {name: trace.table(name).collect() for name in ("steps", "batch_rows", "lifecycle")}
     kept["allocations"] = trace.table("allocations").collect()
     kept["decisions"] = trace.decisions.filter(pl.col("subject") != "req-30").collect()
@@ -172,10 +162,10 @@ def test_where_the_decisions_were_removed_nothing_is_blamed(folder: Path) -> Non
     assert why(session, "req-30").root.ends == "not recorded"
 
 
-def test_who_holds_blocks_is_not_said_where_a_release_may_be_missing(folder: Path) -> None:
-    out = folder / "torn.trace"
-    scenario("fcfs-preemption").record("before", out, Options(settings={"requests": "32"}))
-    trace = Trace.open(out)
+def test_who_holds_blocks_is_not_said_where_a_release_may_be_missing(
+    recorded_once: RecordedOnce,
+) -> None:
+    trace = recorded_once.trace("fcfs-preemption", "before", Options(settings={"requests": "32"}))
     kept = {name: trace.table(name).collect() for name in ("steps", "lifecycle", "decisions")}
     kept["allocations"] = trace.allocations.filter(pl.col("step") > 1).collect()
     session = Session(Trace.from_tables(kept, trace.manifest, name="torn"))

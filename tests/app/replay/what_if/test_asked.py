@@ -8,17 +8,15 @@ from stepscope.app.replay.fidelity import Kind
 from stepscope.app.replay.what_if.asked import Asked, taken
 from stepscope.app.replay.what_if.choices import choices_of
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios import scenario
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 
 
 @pytest.fixture(scope="module")
-def faulty(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    path = tmp_path_factory.mktemp("faulty") / "faulty.trace"
+def faulty(recorded_once: RecordedOnce) -> Trace:
     options = Options(faults=frozenset({"one-slot-used"}), settings={"requests": "6"})
-    scenario("slot-recycling").record("after", path, options)
-    return Trace.open(path)
+    return recorded_once.trace("slot-recycling", "after", options)
 
 
 def test_a_line_is_read_as_the_command_reads_its_options(faulty: Trace) -> None:
@@ -30,46 +28,44 @@ def test_a_line_is_read_as_the_command_reads_its_options(faulty: Trace) -> None:
     assert found.words == words
 
 
-@pytest.mark.parametrize(
-    ("short", "words"),
-    [
-        ("before", "--variant before"),
-        ("requests=4", "--set requests=4"),
-        ("requests=4 before", "--variant before --set requests=4"),
-        ("--variant=before", "--variant before"),
-        ("--no-fault=one-slot-used", "--no-fault one-slot-used"),
-    ],
-)
-def test_what_is_short_for_an_option_says_the_same(faulty: Trace, short: str, words: str) -> None:
-    assert choices_of(faulty).asked(short).words == words
+def test_what_is_short_for_an_option_says_the_same(faulty: Trace) -> None:
+    whole = {
+        "before": "--variant before",
+        "requests=4": "--set requests=4",
+        "requests=4 before": "--variant before --set requests=4",
+        "--variant=before": "--variant before",
+        "--no-fault=one-slot-used": "--no-fault one-slot-used",
+    }
+
+    assert {short: choices_of(faulty).asked(short).words for short in whole} == whole
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("", "nothing is to be different; give --variant NAME, --no-fault NAME, --set K=V"),
-        ("--variant", "--variant says nothing; give"),
-        ("nobody", "no variant is called 'nobody'; try before, after"),
-        ("before after", "two variants are given, before and after; a run has one"),
-        (
-            "--no-fault other",
-            "fault 'other' was not switched on: those that were are one-slot-used",
-        ),
-        ("requets=4", "no setting is called 'requets'; try requests"),
-        ("requests=many", "requests=many: a whole number is needed"),
-        ("--set requests", "--set requests: not of the form K=V"),
-        ("requests=4 requests=5", "--set requests=... is given more than once"),
-        ("-o there", "-o cannot be asked for here; give"),
-        ("'requests=4", "the line cannot be read: no closing quotation"),
-        ("x" * 2001, "a line of 2,001 characters is not read; write one of 2,000 at most"),
-    ],
-)
-def test_what_is_wrong_with_a_line_is_said_in_a_line(faulty: Trace, words: str, says: str) -> None:
-    with pytest.raises(ConfigError) as wrong:
-        choices_of(faulty).asked(words)
+WRONG = [
+    ("", "nothing is to be different; give --variant NAME, --no-fault NAME, --set K=V"),
+    ("--variant", "--variant says nothing; give"),
+    ("nobody", "no variant is called 'nobody'; try before, after"),
+    ("before after", "two variants are given, before and after; a run has one"),
+    (
+        "--no-fault other",
+        "fault 'other' was not switched on: those that were are one-slot-used",
+    ),
+    ("requets=4", "no setting is called 'requets'; try requests"),
+    ("requests=many", "requests=many: a whole number is needed"),
+    ("--set requests", "--set requests: not of the form K=V"),
+    ("requests=4 requests=5", "--set requests=... is given more than once"),
+    ("-o there", "-o cannot be asked for here; give"),
+    ("'requests=4", "the line cannot be read: no closing quotation"),
+    ("x" * 2001, "a line of 2,001 characters is not read; write one of 2,000 at most"),
+]
 
-    assert str(wrong.value).startswith(says)
-    assert "\n" not in str(wrong.value)
+
+def test_what_is_wrong_with_a_line_is_said_in_a_line(faulty: Trace) -> None:
+    for words, message in WRONG:
+        with pytest.raises(ConfigError) as wrong:
+            choices_of(faulty).asked(words)
+
+        assert str(wrong.value).startswith(message)
+        assert "\n" not in str(wrong.value)
 
 
 def test_the_command_line_that_does_the_same_can_be_pasted() -> None:
@@ -83,18 +79,14 @@ def test_the_command_line_that_does_the_same_can_be_pasted() -> None:
     assert anew == f"stepscope replay a.log --engine stepscope {changes}"
 
 
-@pytest.mark.parametrize(
-    ("line", "words", "then"),
-    [
-        ("", "--variant after", "--variant after"),
-        ("--variant before --set a=1", "--variant after", "--set a=1 --variant after"),
-        ("--set a=1 --set b=2", "--set a=3", "--set b=2 --set a=3"),
-        ("--no-fault x", "--no-fault y", "--no-fault x --no-fault y"),
-        ("--no-fault x", "--no-fault x", "--no-fault x"),
-        ("'broken", "--set a=3", "--set a=3"),
-    ],
-)
-def test_a_choice_is_put_into_the_line_instead_of_one_like_it(
-    line: str, words: str, then: str
-) -> None:
-    assert taken(line, words) == then
+def test_a_choice_is_put_into_the_line_instead_of_one_like_it() -> None:
+    lines = {
+        ("", "--variant after"): "--variant after",
+        ("--variant before --set a=1", "--variant after"): "--set a=1 --variant after",
+        ("--set a=1 --set b=2", "--set a=3"): "--set b=2 --set a=3",
+        ("--no-fault x", "--no-fault y"): "--no-fault x --no-fault y",
+        ("--no-fault x", "--no-fault x"): "--no-fault x",
+        ("'broken", "--set a=3"): "--set a=3",
+    }
+
+    assert {(line, words): taken(line, words) for line, words in lines} == lines

@@ -7,22 +7,23 @@ import pytest
 from stepscope.app.replay.fidelity import Kind
 from stepscope.app.replay.what_if.choices import choices_of
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios import scenario
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.stage import conflict_trace
+from tests.engine.recorded_once import RecordedOnce
 
 
 def recorded(trace: Trace) -> dict[str, str]:
     return {each.words: each.recorded for each in choices_of(trace).listed()}
 
 
-def test_variants_faults_and_settings_are_listed_with_what_was_recorded(tmp_path: Path) -> None:
+def test_variants_faults_and_settings_are_listed_with_what_was_recorded(
+    recorded_once: RecordedOnce,
+) -> None:
     options = Options(faults=frozenset({"one-slot-used"}), settings={"requests": "6"})
-    scenario("slot-recycling").record("after", tmp_path / "a.trace", options)
 
-    found = recorded(Trace.open(tmp_path / "a.trace"))
+    found = recorded(recorded_once.trace("slot-recycling", "after", options))
 
     assert found["--variant before"] == "after"
     assert "--variant after" not in found
@@ -31,16 +32,16 @@ def test_variants_faults_and_settings_are_listed_with_what_was_recorded(tmp_path
 
 
 def test_a_virtual_clock_makes_it_exact_and_a_real_one_does_not(
-    sample_traces: Path, tmp_path: Path
+    sample_traces: Path, recorded_once: RecordedOnce
 ) -> None:
     pytest.importorskip("torch")
     before = Trace.open(sample_traces / stories.BEFORE)
-    real = tmp_path / "real.trace"
     settings = {"requests": "2", "layers": "1", "max_tokens": "2"}
-    scenario("mixed-batches").record("before", real, Options(executor="torch", settings=settings))
+    options = Options(executor="torch", settings=settings)
+    real = recorded_once.trace("mixed-batches", "before", options)
 
     assert choices_of(before).kind is Kind.EXACT
-    assert choices_of(Trace.open(real)).kind is Kind.REAL_CLOCK
+    assert choices_of(real).kind is Kind.REAL_CLOCK
 
 
 def test_of_another_engine_what_its_trace_does_not_tell_is_not_told(sample_traces: Path) -> None:
