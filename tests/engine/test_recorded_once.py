@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from stepscope.engine.runs.scenario import Options
+from stepscope.engine.runs.rerun import run_to_its_end
+from stepscope.engine.runs.scenario import Options, RunResult, Scenario
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
-from tests.engine import recorded_once
 from tests.engine.asked import asked
 from tests.engine.mixed_runs import SMALL
 from tests.engine.recorded_once import (
@@ -49,13 +51,12 @@ def runs(tmp_path: Path) -> Iterator[RecordedOnce]:
 def recordings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The paths at which runs are recorded, as they are."""
     paths: list[Path] = []
-    original = recorded_once.run_to_its_end
 
-    def counted(of: object, variant: str, out: Path, options: Options) -> object:
+    def counted(of: Scenario, variant: str, out: Path, options: Options) -> RunResult:
         paths.append(out)
-        return original(of, variant, out, options)  # type: ignore[arg-type]
+        return run_to_its_end(of, variant, out, options)
 
-    monkeypatch.setattr(recorded_once, "run_to_its_end", counted)
+    monkeypatch.setattr(f"{RecordedOnce.__module__}.run_to_its_end", counted)
     return paths
 
 
@@ -111,8 +112,8 @@ def test_a_run_that_a_killed_process_left_unfinished_is_recorded_again(
     runs: RecordedOnce, recordings: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(recorded_once.pickle, "dumps", _killed)
-        patched.setattr(recorded_once.shutil, "rmtree", lambda *_, **__: None)
+        patched.setattr(pickle, "dumps", _killed)
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
             runs.run(NAME, "after")
     (unfinished,) = runs.folder.iterdir()

@@ -11,13 +11,14 @@ from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import serve
 from tests.engine.state_of_rows import state_at
+from tests.tiers import examples
 
 Snapshot = dict[str, Any]
 TURNS = {"arrive", "admit", "resume", "preempt"}
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_rows_alone_tell_the_state_at_every_step(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -28,7 +29,7 @@ def test_the_rows_alone_tell_the_state_at_every_step(
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_decision_since_its_turn_began_explains_every_request_left_out_of_a_step(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -42,7 +43,7 @@ def test_a_decision_since_its_turn_began_explains_every_request_left_out_of_a_st
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_rows_of_a_table_are_in_order_of_time(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:

@@ -8,20 +8,19 @@ from random import Random
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.engine.executors.fit import Fit, fit
 from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.runs.scenario import Options
-from stepscope.engine.scenarios.fcfs_preemption import FcfsPreemption
 from stepscope.engine.scenarios.mix_admission import MixAdmission
-from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.engine.scenarios.mixed_setups import COST
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.engine.recorded_once import RecordedOnce
 
 prices = st.builds(
     CostModel,
@@ -69,6 +68,7 @@ def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0
 
 
 @given(prices, st.integers(0, 99))
+@settings(max_examples=15)
 def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
     found = fit(timed(cost, seed))
     assert found.cost == cost
@@ -77,6 +77,7 @@ def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
 
 
 @given(prices, st.integers(0, 99))
+@settings(max_examples=15)
 def test_steps_that_compiled_or_were_held_up_do_not_count(cost: CostModel, seed: int) -> None:
     found = fit(timed(cost, seed, every_slow=8))
     assert replace(found.cost, first_ns=0) == cost
@@ -93,6 +94,7 @@ def test_noise_moves_the_costs_by_no_more_than_itself() -> None:
 
 
 @given(st.integers(0, 20))
+@settings(max_examples=5)
 def test_no_price_is_below_nothing(seed: int) -> None:
     random = Random(seed)
     steps = timed(CostModel(), 0)
@@ -104,11 +106,10 @@ def test_no_price_is_below_nothing(seed: int) -> None:
     assert min(cost.base_ns, cost.prefill_token_ns, cost.decode_row_ns, cost.kv_token_ns) >= 0
 
 
-def test_the_costs_of_a_recorded_run_come_back(tmp_path: Path) -> None:
+def test_the_costs_of_a_recorded_run_come_back(recorded_once: RecordedOnce) -> None:
     cost = CostModel(base_ns=7_000_001, prefill_token_ns=1_003, decode_row_ns=907, kv_token_ns=11)
-    FcfsPreemption().record("after", tmp_path / "run.trace", Options(cost=cost))
 
-    found = fit(Trace.open(tmp_path / "run.trace"))
+    found = fit(recorded_once.trace("fcfs-preemption", "after", Options(cost=cost)))
 
     assert (found.cost, found.num_outliers, found.has_kv_tokens) == (cost, 0, True)
     assert str(found).startswith("7.000 ms a step + 1.003 µs a prompt token + 0.907 µs a decode")
@@ -199,23 +200,23 @@ def test_costs_are_refused_where_a_device_has_its_own() -> None:
         MixAdmission().record("after", None, Options(cost=CostModel()))
 
 
-def test_a_segment_more_has_a_price_where_steps_run_in_segments(tmp_path: Path) -> None:
+def test_a_segment_more_has_a_price_where_steps_run_in_segments(
+    recorded_once: RecordedOnce,
+) -> None:
     few = asked({"requests": "16", "prompt_len": "900", "max_tokens": "24", "budget": "256"})
-    MixedBatches().record("after", tmp_path / "run.trace", few)
 
-    found = fit(Trace.open(tmp_path / "run.trace"))
+    found = fit(recorded_once.trace("mixed-batches", "after", few))
 
     assert found.cost == replace(COST, body_ns=COST.body_ns + COST.sync_ns, sync_ns=0)
     assert "273.100 µs a segment more" in str(found)
 
 
-def test_what_is_paid_once_and_between_steps_comes_back(tmp_path: Path) -> None:
+def test_what_is_paid_once_and_between_steps_comes_back(recorded_once: RecordedOnce) -> None:
     cost = CostModel(base_ns=2_000_000, prefill_token_ns=1_000, decode_row_ns=500, kv_token_ns=10,
                      new_size_ns=3_000_000, first_ns=9_000_000, gap_ns=400_000,
                      gap_row_ns=20_000)  # fmt: skip
-    FcfsPreemption().record("after", tmp_path / "run.trace", Options(cost=cost))
 
-    found = fit(Trace.open(tmp_path / "run.trace"))
+    found = fit(recorded_once.trace("fcfs-preemption", "after", Options(cost=cost)))
 
     assert found.cost == cost
     assert found.held_out_error == pytest.approx(0, abs=1e-6)

@@ -23,6 +23,7 @@ from tests.engine.decoding import COMPRESSED, CONFIGS, DENSE
 from tests.engine.executors.drawing import Drawn
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import request
+from tests.tiers import examples
 
 SMALL = EngineConfig(
     num_kv_blocks=40, block_size=4, max_num_batched_tokens=64, max_num_seqs=4
@@ -63,7 +64,7 @@ prefixes = st.sampled_from([(), (7,), (8,)])
 
 
 @given(lengths, prefixes, st.sampled_from(CONFIGS), st.integers(0, 999), st.integers(0, 3))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
     sizes: list[tuple[int, int]],
     prefix: tuple[int, ...],
@@ -88,7 +89,7 @@ def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
     st.integers(6, 20),
     st.integers(0, 9),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_outputs_of_the_paged_scheduler_are_those_of_the_requests_alone(
     sizes: list[tuple[int, int]],
     prefix: tuple[int, ...],

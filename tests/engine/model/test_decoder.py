@@ -28,12 +28,13 @@ from tests.engine.decoding import (
     decoder,
     prompt,
 )
+from tests.tiers import examples, failures
 
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 
 
 @given(st.sampled_from(CONFIGS), sizes, st.sampled_from([0, 3, 14]))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_chunks_pages_and_neighbours_give_the_dense_logits(
     config: ModelConfig, chunks: list[int], beside: int
 ) -> None:
@@ -45,7 +46,7 @@ def test_chunks_pages_and_neighbours_give_the_dense_logits(
 
 
 @given(st.sampled_from(CONFIGS), st.integers(1, 12), st.integers(1, 6))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_decoding_token_by_token_or_several_at_once_gives_the_dense_logits(
     config: ModelConfig, prompt_len: int, width: int
 ) -> None:
@@ -116,15 +117,17 @@ def test_positions_turn_pairs_of_features_and_only_distances_count() -> None:
     assert not torch.allclose(near[0, 0] @ near[1, 0], heads[0, 0] @ heads[1, 0])
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-def test_outputs_depend_on_the_whole_history_and_say_many_things(config: ModelConfig) -> None:
-    tokens = prompt(20)
-    changed = [tokens[0] % 60 + 4, *tokens[1:]]
+def test_outputs_depend_on_the_whole_history_and_say_many_things() -> None:
+    def check(config: ModelConfig) -> None:
+        tokens = prompt(20)
+        changed = [tokens[0] % 60 + 4, *tokens[1:]]
 
-    one, other = (solo(decoder(config), start, 24) for start in (tokens, changed))
+        one, other = (solo(decoder(config), start, 24) for start in (tokens, changed))
 
-    assert one.tokens != other.tokens
-    assert len(set(one.tokens)) > 8
+        assert one.tokens != other.tokens
+        assert len(set(one.tokens)) > 8
+
+    assert failures(check, ((config,) for config in CONFIGS)) == {}
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others() -> None:
@@ -146,19 +149,19 @@ def test_what_nobody_wrote_is_not_a_number() -> None:
     assert hidden.isnan().all()
 
 
-@pytest.mark.parametrize(
-    ("sizes_of", "message"),
-    [
+def test_impossible_sizes_are_refused() -> None:
+    def check(sizes_of: dict[str, int], message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
+
+    cases = [
         ({"num_heads": 3}, "do not divide"),
         ({"num_heads": 2, "num_kv_heads": 4}, "do not divide"),
         ({"num_experts": 1}, "experts_per_token 2 exceeds"),
         ({"vocab_size": 3}, "leaves no token"),
         ({"chunk_tokens": 0}, "at least 1"),
-    ],
-)
-def test_impossible_sizes_are_refused(sizes_of: dict[str, int], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
+    ]
+    assert failures(check, cases) == {}
 
 
 def test_nothing_but_the_model_and_its_executors_imports_torch() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepscope.engine.requests.content import SEGMENT_TOKENS, block_hashes, prompt_tokens
 from stepscope.engine.requests.request import EOS_TOKEN, Request
+from tests.tiers import failures
 
 prefixes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
@@ -16,11 +16,14 @@ def asked(name: str, prompt_len: int, prefix: tuple[int, ...] = ()) -> Request:
     return Request(name, 0, prompt_len, 1, prefix=prefix)
 
 
-@pytest.mark.parametrize("prompt_len", [1, SEGMENT_TOKENS, SEGMENT_TOKENS + 1, 1300])
-def test_a_prompt_has_its_length_and_never_the_end_of_an_output(prompt_len: int) -> None:
-    tokens = prompt_tokens(asked("a", prompt_len), 64)
-    assert len(tokens) == prompt_len
-    assert EOS_TOKEN < min(tokens) <= max(tokens) < 64
+def test_a_prompt_has_its_length_and_never_the_end_of_an_output() -> None:
+    def check(prompt_len: int) -> None:
+        tokens = prompt_tokens(asked("a", prompt_len), 64)
+        assert len(tokens) == prompt_len
+        assert EOS_TOKEN < min(tokens) <= max(tokens) < 64
+
+    cases = [1, SEGMENT_TOKENS, SEGMENT_TOKENS + 1, 1300]
+    assert failures(check, ((prompt_len,) for prompt_len in cases)) == {}
 
 
 @given(prefixes, prefixes, st.integers(1, 1600), st.sampled_from([16, 24, 512]))

@@ -130,7 +130,7 @@ def test_repaired_is_never_slower_than_deferring_alone(num_kv_blocks: str) -> No
 def test_repaired_no_completion_is_left_out_of_a_step_of_completions(
     recorded_once: RecordedOnce,
 ) -> None:
-    runs = ({}, {**BURSTS, **BUCKETED})
+    runs: tuple[dict[str, str], ...] = ({}, {**BURSTS, **BUCKETED})
     left_out = [
         _left_out(recorded_once.trace(SCENARIO.name, "after", asked(settings))) for settings in runs
     ]

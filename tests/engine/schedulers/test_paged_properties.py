@@ -14,6 +14,7 @@ from stepscope.engine.schedulers.paged import Paged
 from stepscope.engine.workloads.workload import RequestSpec
 from tests.engine.small_engines import serve
 from tests.engine.state_of_rows import state_at
+from tests.tiers import examples
 
 EXAMPLES = 60
 specs = st.lists(
@@ -57,7 +58,7 @@ def sound(scheduler: Paged, config: EngineConfig) -> EngineConfig:
 
 
 @given(specs, mixing | plain, sizes)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 def test_everybody_who_can_fit_gets_all_tokens_and_nothing_is_left_behind(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:
@@ -79,7 +80,7 @@ def test_everybody_who_can_fit_gets_all_tokens_and_nothing_is_left_behind(
 
 
 @given(specs, mixing | plain, sizes)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 def test_a_step_keeps_to_budget_slots_reserve_layout_and_one_row_each(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:
@@ -100,7 +101,7 @@ def test_a_step_keeps_to_budget_slots_reserve_layout_and_one_row_each(
 
 
 @given(specs, mixing | plain, sizes)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 def test_blocks_are_owned_once_per_reference_and_the_rows_tell_the_state(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:
@@ -119,7 +120,7 @@ def test_blocks_are_owned_once_per_reference_and_the_rows_tell_the_state(
 
 
 @given(specs, mixing | plain, sizes)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 def test_who_is_not_in_the_batch_has_a_reason(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:
@@ -141,7 +142,7 @@ def test_who_is_not_in_the_batch_has_a_reason(
 
 
 @given(specs, sizes)
-@settings(max_examples=EXAMPLES)
+@settings(max_examples=examples(EXAMPLES))
 def test_requests_are_admitted_in_order_and_nobody_older_is_preempted_for_a_younger(
     asked: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -157,7 +158,7 @@ def test_requests_are_admitted_in_order_and_nobody_older_is_preempted_for_a_youn
 
 
 @given(specs, mixing | plain, sizes)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_the_same_workload_gives_the_same_rows(
     asked: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:

@@ -18,6 +18,7 @@ from stepscope.ingest.errors import ConfigError
 from tests.engine.rows import Rows
 from tests.engine.small_engines import request, serve
 from tests.engine.state_of_rows import state_at
+from tests.tiers import examples
 
 Snapshot = dict[str, Any]
 SLOT_TOKENS = 12
@@ -150,7 +151,7 @@ specs_of = st.lists(_drawn, min_size=1, max_size=12).map(
 
 
 @given(specs_of, st.integers(1, 4))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_every_request_that_fits_ends_with_min_of_cap_and_end_tokens(
     specs: list[RequestSpec], num_slots: int
 ) -> None:
@@ -168,7 +169,7 @@ def test_every_request_that_fits_ends_with_min_of_cap_and_end_tokens(
 
 
 @given(specs_of, st.integers(1, 4))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_requests_are_admitted_in_the_order_in_which_they_came(
     specs: list[RequestSpec], num_slots: int
 ) -> None:
@@ -180,7 +181,7 @@ def test_requests_are_admitted_in_the_order_in_which_they_came(
 
 
 @given(specs_of, st.integers(1, 4))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_no_slot_is_idle_with_a_queue_and_each_has_one_owner_who_is_in_the_batch(
     specs: list[RequestSpec], num_slots: int
 ) -> None:
@@ -197,7 +198,7 @@ def test_no_slot_is_idle_with_a_queue_and_each_has_one_owner_who_is_in_the_batch
 
 
 @given(specs_of, st.integers(1, 4))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_everybody_who_waits_has_been_told_what_for(
     specs: list[RequestSpec], num_slots: int
 ) -> None:
@@ -211,7 +212,7 @@ def test_everybody_who_waits_has_been_told_what_for(
 
 
 @given(specs_of, st.integers(1, 4), st.sampled_from(["", "refill-when-drained"]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_rows_alone_tell_the_state_at_every_step(
     specs: list[RequestSpec], num_slots: int, fault: str
 ) -> None:

@@ -16,6 +16,7 @@ from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.engine.rows import Rows
 from tests.engine.schedulers.test_paged_properties import mixing, plain, sizes, sound, specs
 from tests.engine.small_engines import request
+from tests.tiers import examples
 
 COST = CostModel(base_ns=1, prefill_token_ns=1, decode_row_ns=0, kv_token_ns=0)
 CONFIG = EngineConfig(num_kv_blocks=64, block_size=2, max_num_batched_tokens=8, max_num_seqs=4)
@@ -84,7 +85,7 @@ def test_a_rank_that_gets_nowhere_ends_the_run_of_all() -> None:
 
 
 @given(specs, specs, mixing | plain, sizes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_ranks_never_run_different_kinds_and_everybody_ends(
     one: list[RequestSpec], other: list[RequestSpec], scheduler: Paged, config: EngineConfig
 ) -> None:

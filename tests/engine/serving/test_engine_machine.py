@@ -28,6 +28,7 @@ from stepscope.engine.serving.engine import Engine
 from stepscope.ingest.errors import ConfigError
 from tests.engine.rows import Rows
 from tests.engine.small_engines import UNIT_COST
+from tests.tiers import examples
 
 Setup = tuple[Scheduler, EngineConfig]
 clients = st.tuples(
@@ -183,4 +184,5 @@ class Serving(RuleBasedStateMachine):
 @pytest.mark.parametrize("policy", SCHEDULERS, ids=lambda policy: policy.__name__)
 def test_what_must_hold_holds_whatever_comes_and_whenever(policy: type[Scheduler]) -> None:
     machine = type("Driven", (Serving,), {"setups": setups_of(policy)})
-    run_state_machine_as_test(machine, settings=settings(max_examples=50, stateful_step_count=25))
+    bounded = settings(max_examples=examples(50), stateful_step_count=25)
+    run_state_machine_as_test(machine, settings=bounded)

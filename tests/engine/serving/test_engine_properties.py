@@ -10,6 +10,7 @@ from stepscope.engine.serving.engine import Engine
 from stepscope.engine.workloads.workload import RequestSpec
 from tests.engine.drawn_requests import knobs, requests, sizes
 from tests.engine.small_engines import serve
+from tests.tiers import examples
 
 
 class Watch:
@@ -29,7 +30,7 @@ class Watch:
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_no_request_is_twice_in_a_batch_or_in_two_queues_and_only_the_running_hold_blocks(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -39,7 +40,7 @@ def test_no_request_is_twice_in_a_batch_or_in_two_queues_and_only_the_running_ho
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_every_request_ends_once_and_leaves_nothing_behind(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -53,7 +54,7 @@ def test_every_request_ends_once_and_leaves_nothing_behind(
 
 
 @given(requests, sizes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_without_faults_every_request_that_can_fit_finishes(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -66,7 +67,7 @@ def test_without_faults_every_request_that_can_fit_finishes(
 
 
 @given(requests, sizes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_without_faults_requests_are_admitted_in_order_of_arrival(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -77,7 +78,7 @@ def test_without_faults_requests_are_admitted_in_order_of_arrival(
 
 
 @given(requests, sizes)
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_without_faults_nobody_is_preempted_with_room_or_for_somebody_younger(
     specs: list[RequestSpec], config: EngineConfig
 ) -> None:
@@ -89,7 +90,7 @@ def test_without_faults_nobody_is_preempted_with_room_or_for_somebody_younger(
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_batch_keeps_to_the_token_budget_and_the_running_slots(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:
@@ -103,7 +104,7 @@ def test_a_batch_keeps_to_the_token_budget_and_the_running_slots(
 
 
 @given(requests, knobs, sizes)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_same_workload_gives_the_same_rows(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig
 ) -> None:

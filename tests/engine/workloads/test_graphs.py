@@ -24,6 +24,7 @@ from tests.conftest import ROOT
 from tests.engine.asked import asked
 from tests.engine.workloads.graph_runs import ATTEND, PUSH, SCENARIO, graph, run, written
 from tests.random_configurations.tables import Row
+from tests.tiers import examples, failures
 
 
 def test_the_tasks_of_a_file_run_with_their_shapes_blocks_times_and_dependencies(
@@ -116,12 +117,15 @@ def test_many_barriers_over_many_tasks_are_few_dependencies(tmp_path: Path) -> N
     assert sum(len(launch.after) for launch in graphs.graphs[0].launches) < 8_000
 
 
-@pytest.mark.parametrize("name", ["steps", "requests", "prompt_len", "workload"])
-def test_what_is_about_requests_is_refused_beside_a_graph(tmp_path: Path, name: str) -> None:
-    value = "moe-layer" if name == "workload" else "2"
+def test_what_is_about_requests_is_refused_beside_a_graph(tmp_path: Path) -> None:
+    def check(name: str) -> None:
+        value = "moe-layer" if name == "workload" else "2"
 
-    with pytest.raises(ConfigError, match=f"{name} is about requests"):
-        run(tmp_path, graph(PUSH), **{name: value})
+        with pytest.raises(ConfigError, match=f"{name} is about requests"):
+            run(tmp_path, graph(PUSH), **{name: value})
+
+    cases = ["steps", "requests", "prompt_len", "workload"]
+    assert failures(check, ((name,) for name in cases)) == {}
 
 
 def test_requests_of_ones_own_are_no_graph(tmp_path: Path) -> None:
@@ -146,7 +150,7 @@ jsons = st.recursive(
 FIELDS = [*GraphSpec.__struct_fields__, "id", "shape", "num_blocks", "dur_ns", "after", "core_mask"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(FIELDS), jsons | st.sampled_from(["a", "AIV", 1, ["a"]])),
@@ -181,7 +185,7 @@ def graphs(draw: st.DrawFn) -> dict[str, Any]:
     return graph(*tasks, groups=draw(st.integers(1, 5)), threads=draw(st.integers(1, 3)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     graphs(), st.sampled_from(SCENARIO.variants),
     st.sampled_from([each.name for each in LATE_PARTS]),
