@@ -19,6 +19,7 @@ from stepscope.ingest.manifest import (
     write_manifest,
 )
 from stepscope.ingest.storage.joined_manifest import merged
+from tests.tiers import failures
 
 FULL = Manifest(
     "vllm",
@@ -52,9 +53,15 @@ def test_every_rank_and_part_has_a_file_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_what_is_no_manifest_is_refused_in_one_line() -> None:
+    def check(text: str, why: str) -> None:
+        with pytest.raises(TraceError, match=why) as refused:
+            Manifest.from_json(text, "a.trace/manifest.json")
+
+        assert str(refused.value).startswith("a.trace/manifest.json: ")
+        assert "\n" not in str(refused.value)
+
+    cases = [
         ("", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("[]", "a manifest is a JSON object"),
@@ -65,14 +72,8 @@ def test_every_rank_and_part_has_a_file_of_its_own() -> None:
         ('{"producer": "x", "dropped": {"steps": "some"}}', "'dropped' has the wrong type"),
         ('{"producer": "x", "format_version": 99}', "upgrade stepscope"),
         ('{"producer": "x", "format_version": "one"}', "'format_version' is not a number"),
-    ],
-)
-def test_what_is_no_manifest_is_refused_in_one_line(text: str, why: str) -> None:
-    with pytest.raises(TraceError, match=why) as refused:
-        Manifest.from_json(text, "a.trace/manifest.json")
-
-    assert str(refused.value).startswith("a.trace/manifest.json: ")
-    assert "\n" not in str(refused.value)
+    ]
+    assert failures(check, cases) == {}
 
 
 def test_what_a_later_version_adds_is_ignored() -> None:

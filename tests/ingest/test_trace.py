@@ -14,6 +14,7 @@ from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
+from tests.tiers import failures
 from tests.traces import trace_of
 
 STEPS = [
@@ -65,20 +66,18 @@ def test_text_of_a_few_values_is_text(kind: pl.DataType) -> None:
     assert trace.steps.collect_schema()["kind"] == pl.String
 
 
-@pytest.mark.parametrize(
-    ("columns", "why"),
-    [
+def test_a_frame_that_does_not_fit_the_schema_is_refused() -> None:
+    def check(columns: dict[str, list[object]], why: str) -> None:
+        with pytest.raises(SchemaMismatch, match=why):
+            Trace.from_tables({"steps": pl.DataFrame(columns)}, Manifest("test"))
+
+    cases = [
         ({"step": [1], "ts_ns": [2]}, "'kind' missing"),
         ({"step": [1], "ts_ns": [2], "kind": ["x"], "mood": [1]}, "unknown columns 'mood'"),
         ({"step": [1], "ts_ns": ["2"], "kind": ["x"]}, "'ts_ns' is String, not Int64"),
         ({"step": [1.5], "ts_ns": [2], "kind": ["x"]}, "'step' is Float64, not Int64"),
-    ],
-)
-def test_a_frame_that_does_not_fit_the_schema_is_refused(
-    columns: dict[str, list[object]], why: str
-) -> None:
-    with pytest.raises(SchemaMismatch, match=why):
-        Trace.from_tables({"steps": pl.DataFrame(columns)}, Manifest("test"))
+    ]
+    assert failures(check, cases) == {}
 
 
 def test_sql_runs_over_all_tables() -> None:
@@ -102,18 +101,23 @@ def test_sql_that_would_change_tables_is_refused(query: str) -> None:
     assert trace.sql("select count(*) from steps").item() == 3
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["(select * from steps)", "-- a\nWITH a AS (SELECT * FROM steps) SELECT * FROM a",
-     "from steps", "/* drop */\n\tselect * from steps"],
-)  # fmt: skip
-def test_a_query_may_begin_in_any_way_that_asks(query: str) -> None:
-    assert len(trace_of(steps=STEPS).sql(query)) == 3
+def test_a_query_may_begin_in_any_way_that_asks() -> None:
+    def check(query: str) -> None:
+        assert len(trace_of(steps=STEPS).sql(query)) == 3
+
+    cases = ["(select * from steps)", "-- a\nWITH a AS (SELECT * FROM steps) SELECT * FROM a",
+     "from steps", "/* drop */\n\tselect * from steps"]  # fmt: skip
+    assert failures(check, ((query,) for query in cases)) == {}
 
 
-@pytest.mark.parametrize(
-    ("query", "why"),
-    [
+def test_a_query_that_does_not_run_says_why_in_one_line() -> None:
+    def check(query: str, why: str) -> None:
+        with pytest.raises(QueryError, match=why) as refused:
+            trace_of(steps=STEPS).sql(query)
+
+        assert "\n" not in str(refused.value)
+
+    cases = [
         ("select * from stepz", "no table 'stepz'; did you mean steps"),
         ("select * from findingz", "no table 'findingz'; did you mean findings?"),
         ("select * from nowhere_at_all", r"slot_tokens, .*findings"),
@@ -123,13 +127,8 @@ def test_a_query_may_begin_in_any_way_that_asks(query: str) -> None:
         ("select nosuchfunction(1)", "does not run"),
         ("update steps set step = 1", "does not run"),
         ("", "does not run"),
-    ],
-)
-def test_a_query_that_does_not_run_says_why_in_one_line(query: str, why: str) -> None:
-    with pytest.raises(QueryError, match=why) as refused:
-        trace_of(steps=STEPS).sql(query)
-
-    assert "\n" not in str(refused.value)
+    ]
+    assert failures(check, cases) == {}
 
 
 def test_it_shows_what_is_in_it_and_what_to_doubt() -> None:

@@ -6,11 +6,15 @@ import pytest
 
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.live.subscriber import check_addresses
+from tests.tiers import failures
 
 
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [
+def test_what_is_no_address_of_this_machine_is_refused() -> None:
+    def check(address: str, why: str) -> None:
+        with pytest.raises(ConfigError, match=why):
+            check_addresses([address])
+
+    cases = [
         ("tcp://10.0.0.1:5557", "this is another machine; only this machine is listened to"),
         ("tcp://example.org:5557", "this is another machine"),
         ("tcp://*:5557", "this is another machine"),
@@ -21,18 +25,16 @@ from stepscope.ingest.live.subscriber import check_addresses
         ("http://127.0.0.1:80", "it is not an address to listen at"),
         ("5557", "it is not an address to listen at"),
         ("", "it is not an address to listen at"),
-    ],
-)
-def test_what_is_no_address_of_this_machine_is_refused(address: str, why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
+    ]
+    assert failures(check, cases) == {}
+
+
+def test_addresses_of_this_machine_are_listened_to() -> None:
+    def check(address: str) -> None:
         check_addresses([address])
 
-
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc://engine"]
-)
-def test_addresses_of_this_machine_are_listened_to(address: str) -> None:
-    check_addresses([address])
+    cases = ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc://engine"]
+    assert failures(check, ((address,) for address in cases)) == {}
 
 
 def test_another_machine_is_listened_to_where_it_is_asked_for() -> None:

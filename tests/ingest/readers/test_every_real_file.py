@@ -20,14 +20,15 @@ from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import profile
+from tests.tiers import sampled
 
 SHARED = ROOT.parent / "shared" / "data"
 SAMPLES = ROOT / "sample_traces"
 OWN = [f"kineto/{file.relative_to(SAMPLES)}" for file in sorted(SAMPLES.rglob("*.json.gz"))]
-FILES = [
-    *OWN,
-    *sorted(str(file.relative_to(SHARED)) for file in SHARED.rglob("*") if file.is_file()),
-]
+SHARED_FILES = sorted(str(file.relative_to(SHARED)) for file in SHARED.rglob("*") if file.is_file())
+FILES = [*OWN, *SHARED_FILES]
+QUICK = [*OWN, *{Path(name).parts[0]: name for name in reversed(SHARED_FILES)}.values()]
+"""Our own, and a file of each folder."""
 PROSE = {"README.md"}
 # Skipped and not a line or record of its own: a part of one that was read.
 UNKEPT = re.compile(r"no table has a column|lists of requests|prompts of which")
@@ -63,7 +64,7 @@ COUNTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_every_file_opens_and_every_record_is_read_or_counted(name: str) -> None:
     file = SAMPLES / name.removeprefix("kineto/") if name in OWN else SHARED / name
     if name in PROSE:

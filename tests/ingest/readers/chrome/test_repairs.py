@@ -10,11 +10,20 @@ import pytest
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 from tests.ingest.readers.chrome.test_events import report
+from tests.tiers import failures
 
 
-@pytest.mark.parametrize(
-    ("event", "reason"),
-    [
+def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path) -> None:
+    def check(event: str, reason: str) -> None:
+        good = json.dumps(slice_("good", 1, 1))
+
+        trace = open_bytes(tmp_path, f'{{"traceEvents":[{good},{event},{good}]}}'.encode())
+
+        assert report(trace).skipped == {reason: 1}
+        assert num_accounted(trace) == 3
+        assert rows(trace, "spans", "name") == ["good", "good"]
+
+    cases = [
         ("17", "not an object"),
         ('"text"', "not an object"),
         ("{}", "no ph"),
@@ -27,21 +36,19 @@ from tests.ingest.readers.chrome.test_events import report
         ('{"ph":"X","name":"a","ts":1,"dur":[1]}', "dur is not a number of this era"),
         ('{"ph":"M","name":"num_cpus","args":{"number":2}}', "metadata that is not a name"),
         ('{"ph":"X","args":' + "[" * 9999 + "]" * 9999 + "}", "nested too deep"),
-    ],
-)
-def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path, event: str, reason: str) -> None:
-    good = json.dumps(slice_("good", 1, 1))
-
-    trace = open_bytes(tmp_path, f'{{"traceEvents":[{good},{event},{good}]}}'.encode())
-
-    assert report(trace).skipped == {reason: 1}
-    assert num_accounted(trace) == 3
-    assert rows(trace, "spans", "name") == ["good", "good"]
+    ]
+    assert failures(check, cases) == {}
 
 
-@pytest.mark.parametrize(
-    ("event", "repair"),
-    [
+def test_what_can_be_repaired_is_kept_and_counted(tmp_path: Path) -> None:
+    def check(event: str, repair: str) -> None:
+        trace = open_bytes(tmp_path, f"[{event}]".encode())
+
+        assert trace.num_rows("spans") == 1
+        assert report(trace).repaired == {repair: 1}
+        assert report(trace).read == {"X": 1}
+
+    cases = [
         ('{"ph":"X","name":"a","ts":1,"dur":-4}', "negative dur taken as 0"),
         ('{"ph":"X","name":"a","ts":1}', "slice without dur, kept as unfinished"),
         ('{"ph":"X","ts":1,"dur":0}', "no name"),
@@ -54,14 +61,8 @@ def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path, event: str, reaso
             '{"ph":"X","name":"a","ts":1,"dur":0,"args":{"x":NaN,"y":"NaN"}}',
             "NaN, control characters or lone surrogates replaced",
         ),
-    ],
-)
-def test_what_can_be_repaired_is_kept_and_counted(tmp_path: Path, event: str, repair: str) -> None:
-    trace = open_bytes(tmp_path, f"[{event}]".encode())
-
-    assert trace.num_rows("spans") == 1
-    assert report(trace).repaired == {repair: 1}
-    assert report(trace).read == {"X": 1}
+    ]
+    assert failures(check, cases) == {}
 
 
 @pytest.mark.parametrize("place", ["name", "args"])
@@ -90,10 +91,13 @@ def test_a_second_list_of_events_is_counted(tmp_path: Path, again: str, skipped:
     assert sum(report(trace).skipped.values()) == skipped
 
 
-@pytest.mark.parametrize("content", [b"{}", b'{"a":[]}', b"[1]", b"hello", b'"ph"'])
-def test_other_files_are_not_taken_for_traces(tmp_path: Path, content: bytes) -> None:
-    with pytest.raises(UnknownFormat):
-        open_bytes(tmp_path, content)
+def test_other_files_are_not_taken_for_traces(tmp_path: Path) -> None:
+    def check(content: bytes) -> None:
+        with pytest.raises(UnknownFormat):
+            open_bytes(tmp_path, content)
+
+    cases = [b"{}", b'{"a":[]}', b"[1]", b"hello", b'"ph"']
+    assert failures(check, ((content,) for content in cases)) == {}
 
 
 def test_an_object_without_events_says_so(tmp_path: Path) -> None:
