@@ -24,7 +24,7 @@ from stepscope.ingest.readers.encodings import buffers
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 from tests.ingest.readers.hostile import use_or_refuse
-from tests.tiers import failures
+from tests.tiers import sampled
 
 EVENTS = [
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
@@ -79,17 +79,13 @@ def num_whole(content: bytes) -> int:
     return num
 
 
-def test_cut_anywhere_all_whole_events_are_kept() -> None:
-    def check(layout: str) -> None:
-        content = LAYOUTS[layout]
-        first = (
-            content.index(b"[") + 1 if layout == "array" else content.index(b'"traceEvents"') + 17
-        )
+@pytest.mark.parametrize("layout", sampled(LAYOUTS, ["spaced", "array"]))
+def test_cut_anywhere_all_whole_events_are_kept(layout: str) -> None:
+    content = LAYOUTS[layout]
+    first = content.index(b"[") + 1 if layout == "array" else content.index(b'"traceEvents"') + 17
 
-        for length in range(first, len(content)):
-            assert num_events(content[:length]) == num_whole(content[:length]), length
-
-    assert failures(check, ((layout,) for layout in LAYOUTS)) == {}
+    for length in range(first, len(content)):
+        assert num_events(content[:length]) == num_whole(content[:length]), length
 
 
 @pytest.mark.parametrize("layout", ["spaced", "compact", "pretty"])
@@ -167,15 +163,11 @@ def test_events_after_a_torn_one_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_stray_bracket_does_not_end_the_events() -> None:
-    def check(stray: bytes) -> None:
-        content = LAYOUTS["spaced"].replace(
-            b'"args": {"value": 3}}', b'"args": {"value": 3}}' + stray
-        )
+    for stray in (b"]", b"}", b"}}", b"]]"):
+        closed = b'"args": {"value": 3}}'
+        content = LAYOUTS["spaced"].replace(closed, closed + stray)
 
-        assert num_events(content) == len(EVENTS)
-
-    cases = [b"]", b"}", b"}}", b"]]"]
-    assert failures(check, ((stray,) for stray in cases)) == {}
+        assert num_events(content) == len(EVENTS), stray
 
 
 @given(st.sampled_from(sorted(LAYOUTS)), st.integers(40, 900), st.booleans())
