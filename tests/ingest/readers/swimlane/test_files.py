@@ -24,7 +24,6 @@ from tests.ingest.readers.swimlane.test_reader import (
     records,
 )
 from tests.ingest.real_files import shared_file
-from tests.tiers import failures
 
 SIZES = {"version": 6, "fatal": False, "dropped": 3, "task_window_max": [4, 4], "heap_max": [9, 9]}
 
@@ -38,18 +37,16 @@ SCOPES = "\n".join(map(json.dumps, [SIZES, SCOPE, SCOPE])) + "\n"
 EACH = ("chip_swimlane_records.json", "deps.json", "name_map_Case1.json", "scope_stats.jsonl")
 
 
-def test_a_file_of_a_folder_stands_for_all_of_it(tmp_path: Path) -> None:
-    def check(name: str) -> None:
-        whole = folder(tmp_path, scopes=SCOPES)
+@pytest.mark.parametrize("name", EACH)
+def test_a_file_of_a_folder_stands_for_all_of_it(tmp_path: Path, name: str) -> None:
+    whole = folder(tmp_path, scopes=SCOPES)
 
-        trace, one = Trace.open(whole), Trace.open(whole / name)
+    trace, one = Trace.open(whole), Trace.open(whole / name)
 
-        assert one.manifest == trace.manifest
-        assert one.core_spans.collect().equals(trace.core_spans.collect())
-        assert trace.manifest.config["kernels"] == {"7": "softmax", "8": "qk", "9": "pv"}
-        assert trace.manifest.config["rings"] == {"task_window": [4, 4], "heap": [9, 9]}
-
-    assert failures(check, ((name,) for name in EACH)) == {}
+    assert one.manifest == trace.manifest
+    assert one.core_spans.collect().equals(trace.core_spans.collect())
+    assert trace.manifest.config["kernels"] == {"7": "softmax", "8": "qk", "9": "pv"}
+    assert trace.manifest.config["rings"] == {"task_window": [4, 4], "heap": [9, 9]}
 
 
 @pytest.mark.parametrize(
