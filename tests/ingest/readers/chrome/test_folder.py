@@ -225,25 +225,25 @@ def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) ->
     assert any("clock of rank 1 is not compared" in note for note in report_of(trace).notes)
 
 
-@pytest.mark.parametrize("late_us", [0, 2_500, -40_000_000])
-def test_two_ranks_over_gloo_are_one_trace_on_one_clock(tmp_path: Path, late_us: int) -> None:
-    """Rank 1's stamps are moved in the file, as by a clock that is late, and moved back."""
-    apart = [Trace.open(GLOO / f"rank{rank}.json.gz") for rank in (0, 1)]
-    for rank in (0, 1):
-        profile = json.loads(gzip.decompress((GLOO / f"rank{rank}.json.gz").read_bytes()))
-        for event in profile["traceEvents"]:
-            event["ts"] += rank * late_us
-        (tmp_path / f"{rank}.json").write_text(json.dumps(profile))
+def test_two_ranks_over_gloo_are_one_trace_on_one_clock() -> None:
+    """Both ran on one machine: the ends of what blocks until all have come agree."""
+    files = [GLOO / f"rank{rank}.json.gz" for rank in (0, 1)]
+    apart = [Trace.open(file) for file in files]
+    blocking = [
+        event["name"]
+        for event in json.loads(gzip.decompress(files[1].read_bytes()))["traceEvents"]
+        if event["name"] in ("gloo:all_reduce", "gloo:all_gather")
+    ]
 
-    trace = Trace.open(tmp_path)
+    trace = Trace.open(GLOO)
 
     for table in ("steps", "spans", "collectives"):
         assert trace.num_rows(table) == sum(one.num_rows(table) for one in apart)
+    assert rows(trace, "steps", "rank", "ts_ns", "dur_ns") == [
+        (rank, *row)
+        for rank, one in enumerate(apart)
+        for row in rows(one, "steps", "ts_ns", "dur_ns")
+    ]
     clock = trace.manifest.config["clocks"]["1"]
-    assert clock["collectives"] == 42
-    assert abs(clock["offset_ns"] - late_us * 1000) < 1_000_000
-    assert (clock["moved_ns"] != 0) == (late_us != 0)
-    starts = [steps["ts_ns"].to_numpy() for steps in trace.steps.collect().partition_by("rank")]
-    expected = [one.steps.collect()["ts_ns"].to_numpy() for one in apart]
-    assert (starts[0] == expected[0]).all()
-    assert abs(starts[1] - expected[1]).max() < 1_000_000
+    assert (clock["collectives"], clock["moved_ns"]) == (len(blocking), 0)
+    assert abs(clock["offset_ns"]) < clock["residual_ns"] < 1_000_000

@@ -231,7 +231,7 @@ def _num_elements(dims: list[Any]) -> int:
     return math.prod(shape)
 
 
-@pytest.mark.parametrize("tenths", [1, 5, 9])
+@pytest.mark.parametrize("tenths", [1, 8])
 def test_of_a_file_that_was_cut_off_every_whole_event_is_read(tmp_path: Path, tenths: int) -> None:
     content = gzip.decompress((GLOO / "rank0.json.gz").read_bytes())
     content = content[: len(content) * tenths // 10]

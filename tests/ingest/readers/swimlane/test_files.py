@@ -213,7 +213,7 @@ def many_tasks() -> tuple[Json, Json]:
             aicpu.append([4, register, begin - 10, end + 5])
             clock = end + 10
     lists = {"aicore_tasks": cores, "aicpu_tasks": aicpu}
-    no_phases = {"aicpu_scheduler_phases": [], "aicpu_orchestrator_phases": []}
+    no_phases: Json = {"aicpu_scheduler_phases": [], "aicpu_orchestrator_phases": []}
     return records(**lists, **no_phases), {"tasks": tasks, "edges": edges}
 
 
