@@ -12,7 +12,8 @@ ASSISTANT := tests/app/mcp/client
 FUZZ_SECONDS ?= 300
 
 # Bytecode is cached even where the environment turns that off: without it each process that a test
-# starts compiles the product again, and each worker the tests.
+# starts compiles the product again, and each worker the tests. `make test` asks Polars for its engine
+# in memory, on one thread a worker: traces of tests are small. `make test-all` takes the defaults.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --durations=10
 
 .PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random samples screenshots docs clean
@@ -31,7 +32,7 @@ demo: .venv/run.stamp  ## record both scenarios, check them, say what to open ne
 	@echo "  $(BIN)/stepscope explain COR001                             what a finding means"
 
 test: .venv/dev.stamp  ## the tests that protect every change; the web ones need Debian's chromium, and say so where it is missing
-	$(PYTEST) -m "not slow"
+	POLARS_ENGINE_AFFINITY=in-memory POLARS_MAX_THREADS=1 $(PYTEST) -m "not slow"
 
 test-all: .venv/dev.stamp  ## these, the slow sweeps, and new examples of properties, as every night and before a release
 	STEPSCOPE_HYPOTHESIS_RANDOM=1 $(PYTEST)
