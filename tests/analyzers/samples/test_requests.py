@@ -183,7 +183,7 @@ def test_stv007_finds_no_batch_that_ran_again_from_the_same_tokens_on(
     of_vllm: list[Sample],
 ) -> None:
     for sample in of_vllm:
-        raw, before, same = sample.raw, None, []
+        raw, before, same = sample.raw, None, list[int]()
         for step in raw.steps:
             batch = {(row["request"], row["num_computed"]) for row in raw.batches[step["step"]]}
             same += [step["step"]] if batch and batch == before else []

@@ -61,10 +61,10 @@ def each_file(test: Test) -> Test:
 
     parameters = inspect.signature(test).parameters.values()
     own = inspect.Parameter("files", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # pytest asks for it
-        [own, *(each for each in parameters if each.name != "name")]
-    )
-    return run
+    signature = inspect.Signature([own, *(each for each in parameters if each.name != "name")])
+    run.__signature__ = signature  # what pytest asks for the fixtures
+    marked: Test = run
+    return marked
 
 
 def opened(name: str) -> Trace:

@@ -47,7 +47,7 @@ def does(owner: type, action: Action) -> bool:
 
 
 def test_every_action_is_something_that_its_page_or_the_application_can_do() -> None:
-    actions = [*OWN, *((StepscopeApp, action) for action in SHARED)]
+    actions: list[tuple[type, Action]] = [*OWN, *((StepscopeApp, action) for action in SHARED)]
     missing = [(owner, action.name) for owner, action in actions if not does(owner, action)]
     assert missing == []
     assert [(owner, action.name) for owner, action in OWN if not action.help] == []

@@ -127,8 +127,8 @@ def test_arrays_that_do_not_go_together_are_an_error() -> None:
 def test_lengths_that_are_not_among_the_rows_are_an_error() -> None:
     wrong = ((0, 9, 9), (0, 2, 1), (0, 1, 3))
 
-    def added_up(*first: int) -> object:
-        return compiled.passes.add_up(
+    def added_up(*first: int) -> None:
+        compiled.passes.add_up(
             np.array(first, np.uint32), np.zeros(2, np.int64), np.zeros((2, 16), np.uint8), 16,
             np.zeros(32, np.uint8), np.zeros(256, np.uint8), 32, np.zeros(1, np.uint64),
             np.zeros((2, 1), np.uint32),
