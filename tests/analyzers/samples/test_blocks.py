@@ -113,7 +113,7 @@ def test_kvb003_finds_the_preemptions_for_which_enough_was_free(
 
         found = sample.findings(PreemptedWithRoom(spare_blocks=spare))
 
-        assert sum(each.evidence["preemptions"] for each in found) == len(with_room)  # type: ignore[misc]
+        assert sum(int(str(each.evidence["preemptions"])) for each in found) == len(with_room)
         reasons = {row["reason"].partition(":")[0] for row in with_room}
         assert {str(each.evidence["reason"]).partition(":")[0] for each in found} == reasons
         assert len(with_room) == (229 if sample is not crowd else -6 * spare)

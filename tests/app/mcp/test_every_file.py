@@ -15,6 +15,7 @@ from stepscope.ingest.writers import writer_of
 from tests.app.mcp.answering.test_sent_page import tokens_of
 from tests.app.mcp.asked import Asked
 from tests.recorded import RUNS, RecordedRun
+from tests.tiers import slow
 from tests.traces import trace_of
 
 MOST = 500
@@ -81,12 +82,14 @@ def test_no_answer_about_a_sample_is_over_the_limit(
     hold(samples, 10, capsys, is_small=True)
 
 
+@slow
 def test_no_answer_about_a_real_file_is_over_the_limit(
     shared_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hold(Asked(shared_data), 20, capsys)
 
 
+@slow
 @pytest.mark.parametrize("name", RUNS)
 def test_no_answer_about_a_recorded_run_is_over_the_limit(
     name: str, recorded: Callable[[str], RecordedRun], capsys: pytest.CaptureFixture[str]

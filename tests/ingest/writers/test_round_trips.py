@@ -19,6 +19,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers import Writer, writers
 from stepscope.ingest.writers.perfetto import PerfettoWriter
 from tests.ingest.real_files import profile
+from tests.tiers import sampled
 from tests.traces import by_track, trace_of
 
 WRITERS = [writer for writer in writers() if ".trace" not in writer.endings]
@@ -175,7 +176,7 @@ def test_a_sample_comes_back(
     assert copy.steps.collect().equals(trace.steps.collect())
 
 
-@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("name", sampled(PROFILES, ["gloo_rank1"]))
 def test_a_profile_comes_back_from_perfetto(tmp_path: Path, name: str) -> None:
     trace = Trace.open(profile(name))
 

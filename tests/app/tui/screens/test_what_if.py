@@ -120,12 +120,18 @@ async def test_one_is_run_at_a_time_and_cancelled_with_a_key_and_a_divergence_is
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")
         await begin_endless(pilot)
+        await press(pilot, "ctrl+x")
+        await until(pilot, lambda: "it was cancelled" in said(pilot))
+
+        await begin_endless(pilot)
         pilot.app.screen.query_one(Input).value = "after"
         await pilot.press("enter")
         await until(pilot, lambda: "still being run" in said(pilot))
         assert "wait for it, or cancel it" in " ".join(said(pilot).split())
         await press(pilot, "ctrl+x")
-        assert "it was cancelled" in said(pilot)
+        what_ifs = app_of(pilot).query_one(StepPage).what_ifs
+        assert what_ifs
+        await until(pilot, lambda: what_ifs.under_way is None)
 
         await type_in(pilot, "after")
         assert "they diverge in step 3" in said(pilot)
