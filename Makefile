@@ -16,7 +16,7 @@ FUZZ_SECONDS ?= 300
 # in memory, on one thread a worker: traces of tests are small. `make test-all` takes the defaults.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --durations=10
 
-.PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random samples screenshots docs clean
+.PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random mutants samples screenshots docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -86,6 +86,9 @@ random: .venv/dev.stamp  ## draw settings and jobs that no test uses, and count 
 	$(BIN)/python -m tests.random_configurations
 	$(BIN)/python -m tests.random_configurations --faults
 	$(BIN)/python -m tests.ingest.derive.collectives.random_jobs
+
+mutants: .venv/dev.stamp  ## print which of 60 random changes of the product make test lets live
+	$(BIN)/python -m tests.mutants
 
 samples: .venv/dev.stamp  ## make sample_traces/ again
 	$(BIN)/python sample_traces/make.py

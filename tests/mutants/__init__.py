@@ -1,0 +1,1 @@
+"""Random mutants of the product: which of them do the tests let live?"""
