@@ -3,10 +3,10 @@
     @looped("rule", RULES, ids=lambda rule: rule.code)
     def test_a_rule_has_a_name(rule: Rule) -> None: ...
 
-takes what `pytest.mark.parametrize` takes and is one test: an item costs pytest several
-milliseconds, which is more than most such cases do. Every case runs, whatever became of the others,
-and those that fail are raised together, each with its name. A case has its own `tmp_path` and its
-own `monkeypatch`; other fixtures are shared by all. The test is skipped if every case is.
+takes what `pytest.mark.parametrize` takes and is one test: an item costs pytest about a
+millisecond on two workers, and most such cases take less. Every case runs, whatever became of the
+others, and those that fail are raised together, each with its name. A case has its own `tmp_path`
+and its own `monkeypatch`; other fixtures are shared by all. The test is skipped if every case is.
 """
 
 from __future__ import annotations
