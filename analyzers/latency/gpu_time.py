@@ -12,6 +12,7 @@ import polars as pl
 
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.derive.states import step_times
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -46,12 +47,19 @@ def of_gpu(spans: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def windows(trace: Trace) -> pl.DataFrame:
-    """From the first span of each rank to its last end: rank, from_ns, to_ns."""
-    from_ns, to_ns = times()
-    lasted = trace.spans.filter(pl.col("ts_ns").is_not_null()).with_columns(
-        pl.col("dur_ns").fill_null(0)
-    )
-    return lasted.group_by("rank").agg(from_ns.min(), to_ns.max()).collect()
+    """The time span that every GPU figure is a share of: rank, from_ns, to_ns.
+
+    It is from the first begin to the last end of a rank's steps and of what its GPUs executed. In a
+    rank without steps it is that of all spans with a duration: instants, such as the end of a
+    profiler's recording, do not extend it. The end of a last step counts if it is known.
+    """
+    from_ns, to_ns = pl.col("from_ns").min(), pl.col("to_ns").max()
+    known = step_times(trace).filter(pl.col("from_ns").is_not_null())
+    steps = known.select("rank", "from_ns", pl.coalesce("to_ns", "from_ns"))
+    lasted = trace.spans.filter(pl.col("ts_ns").is_not_null(), pl.col("dur_ns").is_not_null())
+    ran = of_gpu(lasted).select("rank", *times()).join(steps, on="rank", how="semi")
+    others = lasted.select("rank", *times()).join(steps, on="rank", how="anti")
+    return pl.concat([steps, ran, others]).group_by("rank").agg(from_ns, to_ns).collect()
 
 
 def moments(trace: Trace, ran: pl.DataFrame) -> Layers:

@@ -1,6 +1,6 @@
 """The line of a trace that names no request: from its first step to its last, rank by rank.
 
-Of a rank without steps whose GPU did anything it is from the first span to the last end. A
+The line of a rank with a GPU is the window of its GPU figures (`gpu_time.windows`). A
 profile knows what each step was, and not for whom. So what is blamed is the run itself. Where it
 tells what the GPU executed, that is it (`gpu_time`). Where it does not, steps are what their tags
 say, and a mixed one is cut in two by its tokens, as the share of each is not known; where its
@@ -18,17 +18,17 @@ from stepscope.ingest.times import FAR_NS
 def run_lines(steps: pl.LazyFrame, windows: pl.DataFrame) -> pl.LazyFrame:
     """One row per rank, with the columns of `intervals.lines`; the request is null.
 
-    `windows` has rank, from_ns and to_ns of those that have a line without steps. A last step of
-    which no end is known does not count: nobody knows when the run ended.
+    `windows` has rank, from_ns and to_ns of ranks with a GPU (`gpu_time.windows`): those are their
+    lines. A last step of which no end is known does not count.
     """
     is_known = pl.col("to_ns") < FAR_NS
     to_ns = pl.max_horizontal(pl.col("to_ns").filter(is_known).max(), pl.col("from_ns").max())
     lasts = steps.group_by("rank").agg(pl.col("from_ns").min(), to_ns)
     to_far = pl.col("to_ns").clip(upper_bound=FAR_NS)
     near = windows.lazy().filter(pl.col("from_ns") < FAR_NS).with_columns(to_far)
-    alone = near.join(steps, on="rank", how="anti")
+    without_gpu = lasts.join(near, on="rank", how="anti")
     return (
-        pl.concat([lasts, alone])
+        pl.concat([without_gpu, near.select("rank", "from_ns", "to_ns")])
         .select(
             "rank",
             "from_ns",

@@ -10,7 +10,7 @@ import polars as pl
 
 from stepscope.analyzers.latency.gpu_time import on_gpu, times, windows
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
-from stepscope.analyzers.views.interval_union import merged, shares
+from stepscope.analyzers.views.interval_union import shares
 from stepscope.ingest.derive.launches import device_of
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -22,10 +22,10 @@ USES = tuple(f"{kind}_ns" for kind in KINDS)
 def gpu_use(trace: Trace) -> pl.DataFrame:
     """A row for each device that executed anything, in order.
 
-    Columns: rank, device (as its tracks name it), window_ns (from the first span of the rank to the
-    last end), `gemm_ns` to `copy_ns` (see KINDS: of what ran at the same time, the first),
-    busy_ns, which these add up to, idle_ns, the rest of the window, in_collectives_ns (exposed or
-    not) and num_executed.
+    Columns: rank, device (as its tracks name it), window_ns (see `windows`), `gemm_ns` to `copy_ns`
+    (see KINDS: of what ran at the same time, the first), busy_ns, which these add up to, idle_ns,
+    the rest of the window, in_collectives_ns (exposed or not) and num_executed. Times are those
+    within the window; num_executed counts all.
     """
     ran = _by_device(trace)
     devices = ran.select(DEVICE).unique().sort(DEVICE).with_row_index("place")
@@ -37,10 +37,11 @@ def gpu_use(trace: Trace) -> pl.DataFrame:
     own = numbered.select(
         pl.col("place").cast(pl.Int32).alias("rank"), "from_ns", "to_ns", "kind"
     ).lazy()
-    length = pl.col("to_ns") - pl.col("from_ns")
-    in_all = merged(own.filter(kind="communication")).group_by("rank").agg(length.sum())
     told = by_kind(window.lazy(), own)
-    collectives = in_all.select("rank", in_collectives_ns="to_ns").collect()
+    in_collectives = [("in_collectives_ns", own.filter(kind="communication"))]
+    collectives = (
+        shares(window.lazy(), in_collectives).select("rank", "in_collectives_ns").collect()
+    )
     counted = numbered.group_by(pl.col("place").cast(pl.Int32)).agg(num_executed=pl.len())
     return (
         devices.with_columns(pl.col("place").cast(pl.Int32))

@@ -51,21 +51,23 @@ class Run:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """From where the first step began until the last of a step's kernels ended.
+        """From the first begin to the last end of all steps and of all that the GPU executed.
 
-        Where there is no step, from the first event to the last end.
+        Where there is no step, those of all events with a duration.
         """
         if not self.steps:
             return self.whole
-        ends = [end for step in self.steps for _, end in (step.cpu, *step.ran)]
-        return min(step.cpu[0] for step in self.steps), max(ends)
+        spans = [step.cpu for step in self.steps] + [
+            span for kind in RAN for span in self.causes[kind]
+        ]
+        return min(begun for begun, _ in spans), max(ended for _, ended in spans)
 
 
 def run_of(file: Path) -> Run:
     """Read a profile and tie its kernels to its steps."""
     events = json.loads(gzip.decompress(file.read_bytes()), parse_float=Decimal)["traceEvents"]
-    begins, ends = zip(*(ns(event) for event in events if event["ph"] in "Xi"), strict=True)
     events = [event for event in events if event["ph"] == "X"]
+    begins, ends = zip(*map(ns, events), strict=True)
     calls = {e["args"]["correlation"]: e for e in events if e.get("cat") in CALLS}
     ran = [event for event in events if event.get("cat") in ON_GPU]
     steps = _steps(events)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.latency.gpu_time import on_gpu
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.analyzers.summary.gpu_use import (
@@ -19,6 +20,7 @@ from stepscope.analyzers.summary.gpu_use import (
 )  # fmt: skip
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.traces import trace_of
@@ -71,6 +73,38 @@ def test_communication_beside_computing_is_not_exposed() -> None:
     assert (row["busy_ns"], row["idle_ns"], row["window_ns"]) == (15, 25, 40)
 
 
+def test_the_window_is_that_of_steps_and_device_work_and_no_instant_extends_it() -> None:
+    step = {"step": 1, "kind": "decode", "ts_ns": 10, "dur_ns": 50}
+    frame = {"track": "CPU / t", "name": "main", "ts_ns": 0, "dur_ns": 99}
+    instant = {"track": "", "name": "Record Window End", "ts_ns": 400, "dur_ns": None}
+    spans = [kernel("gemm", 20, 20), kernel("ncclAllReduce", 55, 15), frame, instant]
+
+    (with_steps,) = gpu_use(trace_of(steps=[step], spans=spans)).to_dicts()
+    (without,) = gpu_use(trace_of(spans=spans)).to_dicts()
+
+    assert (with_steps["window_ns"], with_steps["busy_ns"], with_steps["idle_ns"]) == (60, 35, 25)
+    assert (without["window_ns"], without["busy_ns"]) == (99, 35)
+
+
+@each_file
+def test_an_instant_after_the_end_of_a_file_changes_no_figure_of_its_gpus(name: str) -> None:
+    trace = opened(name)
+    if not trace.has("spans"):
+        pytest.skip("no spans")
+    last = trace.spans.filter(pl.col("dur_ns").is_not_null()).sort("ts_ns").tail(1)
+    at = pl.col("ts_ns") + pl.col("dur_ns") + 3_000_000
+    instant = last.with_columns(at.alias("ts_ns"), dur_ns=pl.lit(None, pl.Int64), category=None)
+    tables = {table.name: trace.table(table.name) for table in TABLES if trace.has(table.name)}
+    spans = pl.concat([trace.spans, instant], how="vertical_relaxed")
+    longer = Trace({**tables, "spans": spans}, trace.manifest, trace.name)
+
+    assert gpu_use(longer).equals(gpu_use(trace))
+    totals, unchanged = blame(longer).totals(), blame(trace).totals()
+    assert [(cause.cause.name, cause.total_ns) for cause in totals] == [
+        (cause.cause.name, cause.total_ns) for cause in unchanged
+    ]
+
+
 def test_devices_of_one_rank_are_apart() -> None:
     trace = trace_of(spans=[
         kernel("gemm", 0, 10), kernel("gemm", 0, 4, "GPU 1 / stream 7"),
@@ -86,10 +120,21 @@ def test_a_profile_of_a_cpu_alone_has_no_device() -> None:
     assert kernel_sums(on_gpu(trace_of(spans=[op]))).is_empty()
 
 
+def window_ns(trace: Trace, rank: int) -> int:
+    """From the first begin to the last end of steps and device work, or of all spans."""
+    steps = [
+        (row["ts_ns"], row["ts_ns"] + (row["dur_ns"] or 0))
+        for row in trace.steps.filter(rank=rank).collect().to_dicts()
+    ]
+    spans = trace.spans if not steps else on_gpu(trace)
+    rows = spans.filter(pl.col("rank") == rank, pl.col("dur_ns").is_not_null()).collect().to_dicts()
+    times = steps + [(row["ts_ns"], row["ts_ns"] + row["dur_ns"]) for row in rows]
+    return int(max(end for _, end in times) - min(begin for begin, _ in times))
+
+
 @each_file
 def test_gpu_use_of_every_file_is_what_its_spans_come_to_one_by_one(name: str) -> None:
     trace = opened(name)
-    spans = trace.spans.select("rank", "ts_ns", "dur_ns").collect().to_dicts()
     by_device: dict[tuple[int, str], dict[str, Intervals]] = defaultdict(lambda: defaultdict(list))
     ran = executed(trace)
     of_kind = kinds_of(ran)
@@ -107,9 +152,7 @@ def test_gpu_use_of_every_file_is_what_its_spans_come_to_one_by_one(name: str) -
         for kind, use in zip(KINDS, USES, strict=True):
             assert row[use] == union(before + kinds[kind]) - union(before), kind
             before += kinds[kind]
-        own = [each for each in spans if each["rank"] == row["rank"]]
-        last = max(each["ts_ns"] + (each["dur_ns"] or 0) for each in own)
-        assert row["window_ns"] == last - min(each["ts_ns"] for each in own)
+        assert row["window_ns"] == window_ns(trace, row["rank"])
         assert row["busy_ns"] == union(before)
         assert row["idle_ns"] == row["window_ns"] - union(before)
         assert row["in_collectives_ns"] == union(kinds["communication"])
