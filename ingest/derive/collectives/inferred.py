@@ -20,6 +20,7 @@ from stepscope.ingest.derive.collectives.spellings import (
     kind_of,
     operation_of,
 )
+from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import COLLECTIVES
 
@@ -35,8 +36,7 @@ ELEMENT_BYTES = {
 }  # fmt: skip
 _EXTERNAL_ID = r'"External id"\s*:\s*(\d{1,18})\s*[,}]'
 _STREAM = r'"stream"\s*:\s*(\d{1,18})\s*[,}]'
-_COPY = "gpu_user_annotation"
-_ON_DEVICE = ("kernel", _COPY, "gpu_memcpy", "gpu_memset")
+_ON_DEVICE = (GPU_ANNOTATION, *ON_DEVICE)
 _SCHEMA = {name: dtype for name, dtype in polars_schema(COLLECTIVES).items() if name != "rank"}
 _ROW = pl.Schema({**_SCHEMA, "seq": pl.Int64(), "issued_ns": pl.Int64()})
 _HOST = pl.Schema({**_ROW, "external": pl.Int64(), "base": pl.String(), "until_ns": pl.Int64()})
@@ -64,9 +64,10 @@ def infer_collectives(
     else a count from 0; sends and receives count by themselves.
     """
     slices = candidates.filter(pl.col("form") == "slice")
-    on_device = pl.col("category").fill_null("").is_in(_ON_DEVICE)
-    kernels = slices.filter(is_kernel(pl.col("name")), pl.col("category").ne_missing(_COPY))
-    hosts = _hosts(slices.filter(~is_kernel(pl.col("name")), ~on_device))
+    category = pl.col("category").fill_null("").str.to_lowercase()
+    # Host calls and Python frames can have the name of the kernel that they launch.
+    kernels = slices.filter(is_kernel(pl.col("name")), category.is_in(("", *ON_DEVICE)))
+    hosts = _hosts(slices.filter(~is_kernel(pl.col("name")), ~category.is_in(_ON_DEVICE)))
     ran = _with_host(kernels, hosts, spans)
     of_kernels = _of_kernels(ran.filter(pl.col("host").is_null()))
     found = pl.concat([_of_hosts(hosts, ran), of_kernels]).sort("issued_ns", maintain_order=True)
@@ -189,7 +190,7 @@ def _launches(ran: pl.DataFrame, hosts: pl.DataFrame, spans: pl.DataFrame) -> pl
         spans.select("correlation", "category", "ts_ns", "base")
         .filter(pl.col("correlation").is_in(wanted.implode()))
         .with_columns(pl.col("category", "base").cast(pl.String))
-        .filter(~pl.col("category").fill_null("").is_in(_ON_DEVICE))
+        .filter(~pl.col("category").fill_null("").str.to_lowercase().is_in(_ON_DEVICE))
         .sort("ts_ns")
         .unique("correlation", keep="first", maintain_order=True)
         .rename({"ts_ns": "launched_ns"})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.ingest.kineto_files import open_events, rows, slice_
+from tests.looped import looped
 
 
 def call(ts: float, args: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -177,6 +178,39 @@ def test_kernels_serve_where_there_are_no_calls(tmp_path: Path) -> None:
         ("reducescatter", 0, "7", 20_000),
         ("broadcast", 1, "7", 20_000),
     ]
+
+
+@looped(
+    ("name", "op"),
+    [
+        (
+            "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(x)",
+            "allreduce",
+        ),
+        ("void vllm::cross_device_reduce_2stage<half, 4>(x)", "allreduce"),
+        ("ncclDevKernel_AllGather_RING_LL(x)", "allgather"),
+    ],
+)
+def test_only_kernels_are_device_work_whatever_host_calls_are_named(
+    tmp_path: Path, name: str, op: str
+) -> None:
+    launch = slice_("cudaLaunchKernel", 10, 5, cat="cuda_runtime", args={"correlation": 1})
+    hosts = [
+        slice_(name, 1 + place, 40, cat=category)
+        for place, category in enumerate(("python_function", "cpu_op", "user_annotation"))
+    ]
+
+    trace = open_events(tmp_path, *hosts, launch, kernel(30, name, {"correlation": 1}))
+
+    assert rows(trace, "collectives", "op", "ts_ns", "dur_ns") == [(op, 30_000, 20_000)]
+
+
+@looped("category", ["Kernel", "kernel_dispatch", None])
+def test_kernels_of_other_profilers_are_device_work(tmp_path: Path, category: str | None) -> None:
+    event = kernel(30, "ncclDevKernel_AllGather_RING_LL(x)") | {"cat": category}
+    trace = open_events(tmp_path, {key: value for key, value in event.items() if value})
+
+    assert rows(trace, "collectives", "op", "ts_ns") == [("allgather", 30_000)]
 
 
 def test_absurd_arguments_are_left_out(tmp_path: Path) -> None:
