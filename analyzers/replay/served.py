@@ -59,7 +59,7 @@ def _of(rows: pl.DataFrame, name: str, statistic: str) -> float:
     if statistic == "mean":
         found = column.mean()
     else:
-        found = column.quantile(0.5 if statistic == "median" else 0.99, "nearest")
+        found = column.quantile(0.5 if statistic == "median" else 0.99, "linear")
     assert isinstance(found, float | int)
     return float(found)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from stepscope.engine.batch import StepKinds
 from stepscope.engine.requests.finishing import Ended
 from stepscope.engine.runs.scenario import Metric
+from stepscope.ingest.quantiles import quantile_of_counts
 from stepscope.ingest.times import SECOND
 
 if TYPE_CHECKING:
@@ -100,26 +101,13 @@ def token_metrics(engines: Sequence[Engine]) -> dict[str, Metric]:
     return known(
         {
             "worst_gap_s": _seconds(max(worst_ns)) if worst_ns else None,
-            "p99_gap_s": _seconds(percentile(gaps_ns, 99)) if gaps_ns else None,
+            "p99_gap_s": _seconds(quantile_of_counts(gaps_ns, 0.99)) if gaps_ns else None,
             "median_request_worst_gap_s": _seconds(median(worst_ns)) if worst_ns else None,
             "requests_stalled": sum(each > SECOND for each in worst_ns) if worst_ns else None,
             "median_ttft_s": _seconds(median(ttft_ns)) if ttft_ns else None,
             "tokens_per_s": round(num_tokens / end_s) if end_s else None,
         }
     )
-
-
-def percentile(counts: Mapping[int, int], percent: int) -> int:
-    """Return the least number that is at least as large as `percent` of those counted, 0 of none.
-
-    `counts` says how often each number occurs (the nearest-rank method).
-    """
-    num_left = -(-sum(counts.values()) * percent // 100)
-    for number in sorted(counts):
-        num_left -= counts[number]
-        if num_left <= 0:
-            return number
-    return 0
 
 
 def kind_metrics(kinds: StepKinds) -> dict[str, Metric]:

@@ -22,6 +22,7 @@ from stepscope.app.timeline.area.selection import MOST_LETTERS, Pick
 from stepscope.app.timeline.area.span_names import SpanNames
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.span_index import Section
+from stepscope.ingest.quantiles import quantile_expr
 
 PERCENTILES = (50, 90, 99)
 LENGTHS = ("ns", "mean_ns", *(f"p{each}_ns" for each in PERCENTILES), "max_ns")
@@ -31,10 +32,7 @@ IS_BUSY = ~pl.col("kind").is_in(NOT_BUSY)
 
 @dataclass(frozen=True)
 class AreaSums:
-    """The sums of an area; `heads` gives of each lane the first of those that are one with it.
-
-    A percentile is the shortest length that so many of the hundred are at most as long as.
-    """
+    """The sums of an area; `heads` gives of each lane the first of those that are one with it."""
 
     area: Area
     spans: pl.DataFrame
@@ -146,7 +144,7 @@ class AreaSums:
             num_spans=own.sum() if held else pl.len(),
             ns=_sum("ns", own),
             mean_ns=ns.mean(),
-            **{f"p{each}_ns": _quantile(ns, each) for each in PERCENTILES},
+            **{f"p{each}_ns": quantile_expr(ns, each / 100) for each in PERCENTILES},
             max_ns=ns.max(),
             **held_ns,
         )
@@ -172,10 +170,6 @@ def _sum(column: str, where: pl.Expr | None = None) -> pl.Expr:
     """A sum that no absurd times overflow; as a column of Int64 where it fits one."""
     value = pl.col(column) if where is None else pl.col(column).filter(where)
     return value.cast(pl.Int128).sum().clip(0, 2**63 - 1).cast(pl.Int64)
-
-
-def _quantile(ns: pl.Expr, percent: int) -> pl.Expr:
-    return ns.quantile(percent / 100, interpolation="equiprobable").cast(pl.Int64)
 
 
 def _covered(spans: pl.DataFrame) -> pl.DataFrame:
