@@ -11,6 +11,7 @@ from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.requests import REQUEST
 from stepscope.analyzers.views.token_gaps import token_gaps
+from stepscope.ingest.quantiles import quantile_of
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
@@ -58,7 +59,8 @@ def outcomes(a: Trace, b: Trace) -> Outcomes:
 def totals(trace: Trace, blamed: Blame | None = None) -> dict[str, Any]:
     """What a run came to, by name; None where the trace does not tell.
 
-    steps, makespan_ns  how many steps, and from the first one's begin to the last one's end
+    steps, makespan_ns  how many steps, and from the first one's begin to the last one's end;
+                        null where no step says how long it took
     requests, arrived   who there was, and who of them arrived while it was recorded
     finished, aborted, rejected, failed, open, preemptions   what became of them
     tokens, tokens_per_s         tokens of all requests, and by the makespan
@@ -94,10 +96,11 @@ def _compared(both: pl.DataFrame) -> pl.DataFrame:
 def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
     finished = served.filter(pl.col("outcome") == "finish")
     times = trace.steps.select(
-        began=pl.col("ts_ns").min(), ended=(pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)).max()
+        began=pl.col("ts_ns").min(), ended=(pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)).max(),
+        has_ends=pl.col("dur_ns").is_not_null().any(),
     ).collect()  # fmt: skip
-    began, ended = times.row(0)
-    makespan_ns = None if began is None else ended - began
+    began, ended, has_ends = times.row(0)
+    makespan_ns = ended - began if has_ends and began is not None else None
     each = tokens_of_each(trace)
     num_tokens = int(each["num_tokens"].sum()) or None
     came = of_finished(finished, each)
@@ -122,10 +125,10 @@ def of_finished(finished: pl.DataFrame, each: pl.DataFrame) -> dict[str, Any]:
     """What those came to who finished, with their tokens: latencies, and how fair it was."""
     return {
         "latency_mean_ns": _whole(finished["latency_ns"].mean()),
-        "latency_p99_ns": _whole(finished["latency_ns"].quantile(0.99, "nearest")),
+        "latency_p99_ns": quantile_of(finished["latency_ns"], 0.99),
         "latency_max_ns": _whole(finished["latency_ns"].max()),
         "ttft_mean_ns": _whole(finished["ttft_ns"].mean()),
-        "ttft_p99_ns": _whole(finished["ttft_ns"].quantile(0.99, "nearest")),
+        "ttft_p99_ns": quantile_of(finished["ttft_ns"], 0.99),
         "fairness": _fairness(finished.join(each, on=list(REQUEST))),
     }
 

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.analyzers.latency import causes
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.analyzers.latency.device_time import collectives, computing, watched
 from stepscope.analyzers.latency.gpu_time import Layers, moments
-from stepscope.analyzers.latency.intervals import DELIVERY, FORMED, FRONT_END, NUMBER_OF, PREEMPTED
+from stepscope.analyzers.latency.intervals import (
+    DELIVERY,
+    FORMED,
+    FRONT_END,
+    NUMBER_OF,
+    PREEMPTED,
+    WAITING,
+)
 from stepscope.analyzers.views.interval_union import covered, merged, shares
 from stepscope.ingest.trace import Trace
 
@@ -31,7 +39,7 @@ def attributions(
 
     `ran` is what GPUs executed; of their ranks, a batch is as long as that lasts.
     """
-    caused = _caused(intervals).collect().lazy()
+    caused = _caused(intervals, trace).collect().lazy()
     scheduled, left_out = caused.filter("is_scheduled"), caused.filter(~pl.col("is_scheduled"))
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     is_open = pl.col("cause").is_in(OPEN)
@@ -106,8 +114,17 @@ def _rejoined(attributed: pl.LazyFrame, intervals: pl.LazyFrame) -> pl.LazyFrame
     )
 
 
-def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
-    """What holds of an interval, by what counts first: its delivery, batch, preemption, reason."""
+def _caused(intervals: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
+    """What holds of an interval, by what counts first: its delivery, batch, preemption, reason.
+
+    A queue of a rank without decisions is one whose reasons are not recorded.
+    """
+    ranks = {
+        table: trace.table(table).select("rank").unique().collect()["rank"].implode()
+        for table in ("decisions", "steps")
+    }
+    has_reason = (pl.col("reason") > 0) & pl.col("rank").is_in(ranks["steps"])
+    is_queued = (pl.col("state") == WAITING) & ~pl.col("rank").is_in(ranks["decisions"])
     is_out = (pl.col("state") == DELIVERY) | pl.col("is_under_way")
     cause = (
         pl.when(is_out)
@@ -118,6 +135,8 @@ def _caused(intervals: pl.LazyFrame) -> pl.LazyFrame:
         .then(NUMBER_OF["front-end"])
         .when(pl.col("state") == PREEMPTED)
         .then(NUMBER_OF["preempted"])
+        .when(is_queued & ~has_reason)
+        .then(NUMBER_OF[causes.WAITING])
         .when(pl.col("reason") > 0)
         .then("reason")
         .otherwise(NUMBER_OF["unknown"])

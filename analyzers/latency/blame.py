@@ -23,11 +23,17 @@ from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed, windows
 from stepscope.analyzers.latency.intervals import intervals
 from stepscope.analyzers.latency.notes import notes
-from stepscope.analyzers.latency.request_lines import lines, scheduled, steps
+from stepscope.analyzers.latency.request_lines import (
+    lines,
+    phases_of_lifecycle,
+    scheduled,
+    steps,
+)
 from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
-from stepscope.analyzers.views.requests import external_ids
+from stepscope.analyzers.views.requests import REQUEST, external_ids
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.quantiles import quantile_of
 from stepscope.ingest.trace import Trace
 
 COLUMNS = tuple(cause.column for cause in CAUSES)
@@ -89,7 +95,7 @@ class Blame:
 
 def spread(times_ns: pl.Series) -> dict[str, int]:
     """The quantiles of times that some requests took, by name."""
-    return {name: int(times_ns.quantile(at, "nearest") or 0) for name, at in QUANTILES.items()}
+    return {name: quantile_of(times_ns, at) or 0 for name, at in QUANTILES.items()}
 
 
 def blame(trace: Trace, request: str | None = None) -> Blame:
@@ -108,9 +114,13 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     asked = every
     if request is not None:
         asked = asked.filter(pl.col("request").is_in(_named(trace, asked, request)))
-    if is_list_of_arrivals(trace):
+    if is_list_of_arrivals(trace) or not trace.manifest.clock.has_times:
         asked = asked.clear()
     known = with_heads(trace, asked, every)
+    if names_requests:
+        inferred = phases_of_lifecycle(trace).select(in_batches.collect_schema().names())
+        others = in_batches.join(inferred, on=REQUEST, how="anti")
+        in_batches = pl.concat([others, inferred])
     cut = intervals(trace, known.lazy(), every_step, in_batches)
     cut = passed_on(trace, cut, known).join(asked.lazy().select("line"), on="line", how="semi")
     caused = (attributions if names_requests else run_attributions)(trace, cut, every_step, ran)

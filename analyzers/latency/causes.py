@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stepscope.ingest.schema import WHAT_BLOCKS
 
-QUEUE, PARKED = "queue", "parked"
+QUEUE, PARKED, WAITING = "queue", "parked", "waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("stale-output", PARKED, "not ready: an output from before its preemption was under way"),
     Cause("last-token", PARKED, "its last token was being computed, and it needed no further step"),
     Cause(PARKED, PARKED, "not ready: it waited for something other than room, or to be noticed"),
+    Cause(WAITING, QUEUE, "in the queue; why it was not admitted is not recorded"),
     Cause("other", QUEUE, "left out for a reason of the engine's own: see `decisions`"),
     Cause("preempted", "preempted", "preempted, until it was resumed"),
     Cause("recompute", "recompute", "in a batch, computing again what a preemption discarded"),

@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
-from stepscope.analyzers.latency.request_lines import steps
+from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive.log_steps import LENGTHS
@@ -25,23 +25,8 @@ def notes(
 
     `ran` is what GPUs executed, as `gpu_time.executed` has it.
     """
-    if is_list_of_arrivals(trace):
-        num_arrivals = trace.num_rows("lifecycle")
-        yield (
-            f"a list of {times(num_arrivals, 'arrival')}: nothing in it tells when any of them was "
-            "served or ended, so there are no latencies"
-        )
-        return
-    if lines.is_empty() and not ran.is_empty():
-        yield "what its GPU did lies too far from time 0 to be added up: 2^61 ns, some 73 years"
-        return
-    if lines.is_empty():
-        yield (
-            "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "
-            "to explain"
-        )
-        if trace.has("core_spans"):
-            yield "what its cores did, and how long they were held, is in the overview"
+    if empty := _without_latencies(trace, lines, ran):
+        yield from empty
         return
     named = lines.filter(pl.col("request").is_not_null())
     if named.is_empty():
@@ -59,6 +44,31 @@ def notes(
     yield from _unknown(trace, lines, attributed, ran)
 
 
+def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> list[str]:
+    """Why a trace has no latencies; nothing where it has some."""
+    if is_list_of_arrivals(trace):
+        num_arrivals = trace.num_rows("lifecycle")
+        return [
+            f"a list of {times(num_arrivals, 'arrival')}: nothing in it tells when any of them was "
+            "served or ended, so there are no latencies"
+        ]
+    if not trace.manifest.clock.has_times:
+        return [
+            "the file has no times: the order of its rows is known and no duration, so there are "
+            "no latencies; have the engine write the time in each line"
+        ]
+    if not lines.is_empty():
+        return []
+    if not ran.is_empty():
+        return ["what its GPU did lies too far from time 0 to be added up: 2^61 ns, some 73 years"]
+    cores = "what its cores did, and how long they were held, is in the overview"
+    return [
+        "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "
+        "to explain",
+        *([cores] if trace.has("core_spans") else []),
+    ]
+
+
 def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
     """What is explained of a trace that names no requests."""
     yield "the trace names no requests, so the time of the whole run is explained"
@@ -71,6 +81,11 @@ def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
 
 
 def _inferred(trace: Trace) -> Iterator[str]:
+    if num := phases_of_lifecycle(trace).select(pl.struct(REQUEST).n_unique()).collect().item():
+        yield (
+            f"no batches of {times(num, 'request')} are recorded: prefill is the time from "
+            "admission to the first token, decode from there to the end"
+        )
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"

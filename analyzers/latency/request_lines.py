@@ -38,6 +38,45 @@ def scheduled(trace: Trace, steps: pl.LazyFrame) -> pl.LazyFrame:
     return rows.select(*REQUEST, "step", work=work.cast(CODE)).join(times, on=["rank", "step"])
 
 
+def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
+    """Prefill and decode of requests in no recorded batch, with the columns of `scheduled`.
+
+    A request that runs is in prefill until its first token and in decode from there on. This is
+    inferred for ranks without decisions, if batch rows are inferred or absent. The batch rows of a
+    recording are complete: there, a running request without one is in no batch.
+    """
+    has_rows = trace.manifest.tables.get("batch_rows") not in {None, "inferred"}
+    decided = trace.decisions.select("rank").unique()
+    lifecycle = trace.lifecycle.join(decided, on="rank", how="anti").filter(not has_rows)
+    event = pl.col("event")
+    tokens = lifecycle.group_by(REQUEST).agg(
+        first_ns=pl.col("ts_ns").filter(event == "first-token").min(),
+        is_finished=(event == "finish").any(),
+    )
+    rank_has_first = pl.col("first_ns").is_not_null().any().over("rank")
+    # Of a request that finished without a first token, nothing says when its prefill ended.
+    is_known = pl.col("first_ns").is_not_null() | (rank_has_first & ~pl.col("is_finished"))
+    running = (
+        states.request_states(lifecycle)
+        .filter(pl.col("state") == states.RUNNING)
+        .with_columns(pl.col("to_ns").fill_null(FAR_NS))
+        .join(tokens.filter(is_known), on=REQUEST)
+        .with_columns(pl.col("first_ns").fill_null(FAR_NS))
+    )
+    parts = []
+    for phase, from_ns, to_ns in (
+        ("prefill", pl.col("from_ns"), pl.min_horizontal("to_ns", "first_ns")),
+        ("decode", pl.max_horizontal("from_ns", "first_ns"), pl.col("to_ns")),
+    ):
+        part = running.select(
+            *REQUEST, step=pl.lit(None, pl.Int64), from_ns=from_ns, to_ns=to_ns,
+            work=pl.lit(NUMBER_OF[phase], CODE),
+        )  # fmt: skip
+        parts.append(part)
+    inferred = pl.concat(parts).filter(pl.col("from_ns") < pl.col("to_ns"))
+    return inferred.with_columns(formed_ns="from_ns")
+
+
 def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 

@@ -27,14 +27,24 @@ _RESOURCE, _SCOPE = 2, 4
 """Among the numbers of what is around a record: those of what says of which service and scope."""
 
 
+STAGES = ("prefill_waiting", "prefill_forward", "prefill_chunked_forward", "decode_forward")
+"""Spans that SGLang's scheduler writes of a request, below the request's own span."""
+SpanId = tuple[str, str]
+"""The ids of a trace and of a span in it."""
+
+
 @dataclass(slots=True)
 class RequestSpan:
-    """What a span tells of a request, and when it began and ended."""
+    """The span of a request: its attributes, begin and end, and the stages below it.
+
+    `stages` has the first begin and the last end of the spans of each name.
+    """
 
     request: Request
     begins: int
     ends: int | None
     failed: str | None
+    stages: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -50,6 +60,9 @@ class Collected:
     """Requests that are told event by event, as `stepscope otel` writes them."""
     origins: set[Origin | None] = field(default_factory=set)
     """What each resource says of the trace that it was written from, None where it was none."""
+    _stages: list[tuple[SpanId, str, int, int]] = field(default_factory=list)
+    _parents: dict[SpanId, SpanId] = field(default_factory=dict)
+    _request_of: dict[SpanId, str] = field(default_factory=dict)
     num_foreign: int = 0
     """Spans that `stepscope otel` has not written."""
     read: Counter[str] = field(default_factory=Counter)
@@ -99,6 +112,28 @@ class Collected:
             self._add_own(told)
         elif not own.is_phase(span.said) and (request := decode.request_of(span.said)):
             self._tell(request, span, decode.failure(said))
+            self._request_of[_id(said, "spanId")] = request.name
+        else:
+            self._add_stage(span, said)
+
+    def _add_stage(self, span: Span, said: Json) -> None:
+        """Remember a stage of a request, or what is between one and its request."""
+        if len(self._stages) + len(self._parents) >= self.limits.rows:
+            return
+        parent = _id(said, "parentSpanId")
+        if span.name not in STAGES:
+            self._parents[_id(said, "spanId")] = parent
+        elif span.ends is not None and span.ends >= span.begins:
+            self._stages.append((parent, span.name, span.begins, span.ends))
+
+    def add_stages(self) -> None:
+        """Give each request the stages whose span is below its own, directly or by one between."""
+        for parent, name, begins, ends in self._stages:
+            above = parent if parent in self._request_of else self._parents.get(parent)
+            request = self.requests.get(self._request_of.get(above, "")) if above else None
+            if request is not None:
+                first, last = request.stages.get(name, (begins, ends))
+                request.stages[name] = min(first, begins), max(last, ends)
 
     def _add_own(self, told: OwnRequest) -> None:
         """Keep a request that is told event by event."""
@@ -146,6 +181,10 @@ def _are_apart(known: RequestSpan, span: Span) -> bool:
     if known.ends is None or span.ends is None:
         return False
     return known.ends < span.begins or span.ends < known.begins
+
+
+def _id(said: Json, name: str) -> SpanId:
+    return str(said.get("traceId", "")), str(said.get(name, ""))
 
 
 def _around(record: Record, place: int) -> int:

@@ -28,6 +28,10 @@ ABOUT_REQUESTS = (
     "requests arrive when their span begins; when they were let in, and had their first token, is "
     "counted from there by the span's latencies"
 )
+ABOUT_STAGES = (
+    "requests with spans of the scheduler below their own arrive, are admitted, have their first "
+    "token and finish as those begin and end (prefill_waiting, prefill_forward, decode_forward)"
+)
 
 
 class OtlpReader(OneFile):
@@ -48,6 +52,7 @@ class OtlpReader(OneFile):
         records = JsonRecords(blocks, is_record, DEPTH, limits)
         found = Collected(limits)
         found.add_all(records)
+        found.add_stages()
         ended = found.beyond or blocks.damage or records.ended
         if not found.read:
             where = f": {ended} after {records.num_bytes:,} bytes" if ended else ""
@@ -58,7 +63,9 @@ class OtlpReader(OneFile):
         origin = found.origin
         profile = profile_tables(_earlier(spans, origin))
         notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
-        notes += [ABOUT_REQUESTS] if found.requests else []
+        has_stages = [bool(request.stages) for request in found.requests.values()]
+        notes += [ABOUT_REQUESTS] if not all(has_stages) else []
+        notes += [ABOUT_STAGES] if any(has_stages) else []
         repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
         report = profile.report(found.read, found.skipped, repaired, notes)
         config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}

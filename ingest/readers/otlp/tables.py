@@ -12,6 +12,7 @@ from stepscope.ingest.readers.profile_tables import FORM, span_frame
 from stepscope.ingest.schema import LIFECYCLE
 
 SERVICE = "service"
+PREFILLS = ("prefill_forward", "prefill_chunked_forward")
 Row = dict[str, object]
 
 
@@ -47,6 +48,9 @@ def lifecycle_of(found: Collected) -> pl.DataFrame:
 
 
 def _events(span: RequestSpan) -> Iterator[Row]:
+    if span.stages:
+        yield from _events_of_stages(span)
+        return
     request = span.request
     said: Row = {"rank": 0, "request": request.name}
     lengths = {"prompt_len": request.prompt_len, "max_tokens": request.max_tokens}
@@ -64,6 +68,48 @@ def _events(span: RequestSpan) -> Iterator[Row]:
         yield said | {
             "event": ended, "ts_ns": max(ends, span.begins), "cause": span.failed,
             "num_generated": request.num_generated,
+        }  # fmt: skip
+
+
+def _events_of_stages(span: RequestSpan) -> Iterator[Row]:
+    """Events at the begins and ends of the scheduler's spans; the request's own is the front end's.
+
+    The front end receives the request when its span begins. The client has the first token after
+    the latency that the attributes state, and the last one when the span ends.
+    """
+    request = span.request
+    row: Row = {"rank": 0, "request": request.name}
+    waited = span.stages.get("prefill_waiting")
+    prefills = [span.stages[name] for name in PREFILLS if name in span.stages]
+    decoded = span.stages.get("decode_forward")
+    arrives = min(stage[0] for stage in span.stages.values())
+    yield row | {"event": "receive", "ts_ns": min(span.begins, arrives)}
+    yield row | {
+        "event": "arrive", "ts_ns": arrives, "priority": request.priority,
+        "prompt_len": request.prompt_len, "max_tokens": request.max_tokens,
+    }  # fmt: skip
+    admitted = [stage[0] for stage in prefills] or [stage[1] for stage in [waited] if stage]
+    if admitted:
+        yield row | {"event": "admit", "ts_ns": min(admitted)}
+    if prefills:
+        yield row | {"event": "first-token", "ts_ns": max(stage[1] for stage in prefills)}
+    last = max(stage[1] for stage in span.stages.values())
+    took = span.ends if request.took_ns is None else span.begins + request.took_ns
+    if decoded is None and took is None:
+        return
+    first = request.first_token_ns
+    if first is not None and prefills and (took is None or span.begins + first <= took):
+        at_once = request.num_generated if span.begins + first >= last else None
+        yield row | {
+            "event": "deliver", "ts_ns": span.begins + first, "num_generated": at_once
+        }  # fmt: skip
+    yield row | {
+        "event": "finish" if span.failed is None else "error", "ts_ns": last,
+        "cause": span.failed, "num_generated": request.num_generated,
+    }  # fmt: skip
+    if took is not None and took >= last:
+        yield row | {
+            "event": "deliver", "ts_ns": took, "num_generated": request.num_generated
         }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def test_an_id_that_is_used_again_is_one_request_and_said_to_be() -> None:
 def test_where_no_step_is_told_nobody_knows_that_none_ran() -> None:
     told = [event("r", "arrive", 0), event("r", "admit", 3), event("r", "finish", 10)]
 
-    assert of_request(blame(trace_of(lifecycle=told)), "r") == {"unknown": 10}
+    assert of_request(blame(trace_of(lifecycle=told)), "r") == {"waiting": 3, "unknown": 7}
 
 
 def check_causes(blamed: Blame) -> None:

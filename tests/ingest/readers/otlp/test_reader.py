@@ -18,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, set_span_in_context
 
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.otlp.collect import USED_AGAIN
@@ -25,6 +26,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import shared_file
+from tests.looped import looped
 from tests.tiers import failures
 
 BEGIN = 1_700_000_000_000_000_000
@@ -97,6 +99,61 @@ def test_an_id_that_is_used_again_is_one_request_and_said_to_be(tmp_path: Path) 
 
     assert rows(trace, "lifecycle", "event") == ["arrive", "finish"]
     assert report_of(trace).skipped == {USED_AGAIN: 1}
+
+
+def stage(name: str, begin_s: float, dur_s: float, parent: str) -> Json:
+    return span(name, begin_s, dur_s) | {"spanId": f"{name}-{begin_s}", "parentSpanId": parent}
+
+
+STAGES = (
+    stage("prefill_waiting", 0.5, 2, "root"),
+    stage("prefill_forward", 2.5, 0.25, "root"),
+    stage("prefill_forward", 3, 0.25, "root"),
+    stage("decode_forward", 3.25, 4, "scheduler"),
+)
+"""What SGLang's scheduler writes of a request whose prompt took two steps."""
+
+
+def of_stages(*stages: Json, **said: Any) -> tuple[Json, ...]:
+    root = request(7, 0, 8, gen_ai__usage__completion_tokens=5, **said) | {"spanId": "root"}
+    scheduler = span("Scheduler", 0.25, 7) | {"spanId": "scheduler", "parentSpanId": "root"}
+    return *stages, scheduler, root
+
+
+def test_stages_of_a_request_are_its_queue_prefill_and_decode(tmp_path: Path) -> None:
+    trace = opened(tmp_path, exported(*of_stages(*STAGES)))
+
+    events = [(event, at - BEGIN) for event, at in rows(trace, "lifecycle", "event", "ts_ns")]
+    assert events == [
+        ("receive", 0), ("arrive", SECOND // 2), ("admit", 5 * SECOND // 2),
+        ("first-token", 13 * SECOND // 4), ("finish", 29 * SECOND // 4), ("deliver", 8 * SECOND),
+    ]  # fmt: skip
+    spent = {cause.cause.name: cause.total_ns / SECOND for cause in blame(trace).totals()}
+    assert spent == {
+        "front-end": 0.5, "waiting": 2, "prefill": 0.75, "decode": 4, "delivery": 0.75
+    }  # fmt: skip
+
+
+def test_tokens_that_the_client_got_at_once_are_decoded_and_then_delivered(tmp_path: Path) -> None:
+    first = {"gen_ai__latency__time_to_first_token": 7.5, "gen_ai__latency__e2e": 8.0}
+
+    trace = opened(tmp_path, exported(*of_stages(*STAGES, **first)))
+
+    spent = {cause.cause.name: cause.total_ns / SECOND for cause in blame(trace).totals()}
+    assert (spent["decode"], spent["delivery"]) == (4, 0.75)
+
+
+@looped("last", [1, 2, 3])
+def test_a_request_that_was_still_in_a_stage_has_only_the_events_before(
+    tmp_path: Path, last: int
+) -> None:
+    root = request(7, 0, 8) | {"spanId": "root"}
+    del root["endTimeUnixNano"]
+
+    trace = opened(tmp_path, exported(*STAGES[:last], root))
+
+    events = rows(trace, "lifecycle", "event")
+    assert events == ["receive", "arrive", "admit", "first-token"][: 3 if last == 1 else 4]
 
 
 def test_a_latency_longer_than_the_request_is_not_taken_for_one_of_its_own(tmp_path: Path) -> None:

@@ -1,0 +1,64 @@
+"""Blame of requests of which no batch is recorded: their phases by their lifecycle."""
+
+from __future__ import annotations
+
+from stepscope.analyzers.latency.blame import blame
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import event
+from tests.traces import trace_of
+
+SERVED = (
+    event("r", "arrive", 0), event("r", "admit", 30), event("r", "first-token", 40),
+    event("r", "preempt", 60), event("r", "resume", 75), event("r", "finish", 100),
+)  # fmt: skip
+
+
+def spent(trace: Trace) -> dict[str, int]:
+    return {cause.cause.name: cause.total_ns for cause in blame(trace).totals()}
+
+
+def test_phases_are_between_the_events_of_a_request() -> None:
+    trace = trace_of(lifecycle=list(SERVED))
+
+    assert spent(trace) == {"waiting": 30, "prefill": 10, "decode": 45, "preempted": 15}
+    assert any(
+        note.startswith("no batches of 1 request are recorded") for note in blame(trace).notes
+    )
+
+
+def test_a_request_without_a_first_token_is_in_prefill_if_others_have_one() -> None:
+    others = [event("q", "arrive", 10), event("q", "admit", 20), event("q", "abort", 90)]
+
+    trace = trace_of(lifecycle=[*SERVED, *others])
+
+    rows = {row["request"]: row for row in blame(trace).requests.to_dicts()}
+    assert (rows["q"]["waiting_ns"], rows["q"]["prefill_ns"], rows["q"]["decode_ns"]) == (10, 70, 0)
+
+
+def test_where_no_first_token_is_recorded_running_time_is_unknown() -> None:
+    rows = [row for row in SERVED if row["event"] != "first-token"]
+
+    assert spent(trace_of(lifecycle=rows)) == {"waiting": 30, "preempted": 15, "unknown": 55}
+
+
+def test_a_request_in_no_recorded_batch_of_a_recording_is_not_called_prefill_or_decode() -> None:
+    steps = [{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 100}]
+    row = {"step": 1, "ts_ns": 0, "request": "other", "phase": "decode", "num_tokens": 1}
+
+    causes = spent(trace_of(lifecycle=list(SERVED), steps=steps, batch_rows=[row]))
+
+    assert not causes.keys() & {"prefill"}
+    assert causes["decode"] == 100  # of the other request
+
+
+def test_a_queue_without_decisions_is_waiting_and_with_decisions_has_their_reason() -> None:
+    steps = [{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 100}]
+    decision = {
+        "step": 1, "ts_ns": 5, "subject_kind": "request", "subject": "r", "verdict": "deferred",
+        "resource": "kv-block",
+    }  # fmt: skip
+
+    recorded = spent(trace_of(lifecycle=list(SERVED), steps=steps, decisions=[decision]))
+
+    assert recorded["no-blocks"] == 25
+    assert "waiting" not in recorded
