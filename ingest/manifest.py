@@ -23,7 +23,8 @@ NOT_FOUND = "not_found"
 """Where it names what an adapter could not follow, as the engine has no such function."""
 STOPPED = "recording stopped"
 """How the note begins that says why a recorder recorded no more."""
-CLOCKS = ("wall", "virtual", "profiler")
+CLOCKS = ("wall", "virtual", "profiler", "none")
+"""Kinds of clock; of "none", times say only in which order rows are."""
 MANIFEST_LIMIT_BYTES = 64 << 20
 Json = dict[str, Any]
 
@@ -54,6 +55,11 @@ class ClockInfo:
 
     kind: str
     epoch_ns: int = 0
+
+    @property
+    def has_times(self) -> bool:
+        """Whether differences of times are durations."""
+        return self.kind != "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class EngineLogReader(OneFile):
 
 def _tables(rows: LogRows) -> dict[str, Frame]:
     tables = dict(rows.tables())
-    if "steps" in tables:
+    if "steps" in tables and _clock(rows) != "none":
         tables["steps"], num = with_lengths(tables["steps"])
         rows.inferred[LENGTHS] += num
     return dict(tables)
@@ -173,13 +173,15 @@ def _clock(rows: LogRows) -> str:
     found = _stamps(rows)
     if found & {"dated", "undated"}:
         return "wall"
-    return "profiler" if "uptime" in found else "virtual"
+    if "uptime" in found:
+        return "profiler"
+    return "none" if found == {"position"} and not rows.has_stated_times else "virtual"
 
 
 def _about_times(rows: LogRows) -> Iterator[str]:
     found = _stamps(rows)
     if "position" in found:
-        yield "lines without a time are placed 1 µs behind the line before"
+        yield "lines without a time are in order, 1 µs apart: that is no duration"
     if YEAR_ASSUMED in rows.inferred:
         yield (
             f"no line says the year: the first time is shown in {UNDATED.year}, or on its first "

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -23,6 +23,8 @@ from stepscope.ingest.readers.text.times import UNDATED, Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.times import FAR_NS
 
+BACK_NS = 1_000_000_000
+"""By how much an uptime must fall back to be that of a new start: threads write out of order."""
 POSITION_NS = 1_000
 """How far a line without a time is placed behind the line before."""
 TOO_LARGE = "numbers that no column can hold, left out"
@@ -65,6 +67,9 @@ class Source:
     ends_ns: int = -(1 << 62)
     step: int | None = None
     offset: int = 0
+    uptime_ns: int = 0
+    started_ns: int = 0
+    """When the start began that uptimes count from: 0, or the end of the start before."""
     stamps: Counter[str] = field(default_factory=Counter)
 
 
@@ -83,6 +88,8 @@ class LogRows:
     latest_ns: int = 0
     dated_ns: int | None = None
     knows_year: bool = False
+    has_stated_times: bool = False
+    """Whether lines without times were placed by durations that the log states."""
     _open: dict[str, list[list[Value]]] = field(default_factory=dict)
     _full: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _names: set[tuple[str, str]] = field(default_factory=set)
@@ -121,12 +128,21 @@ class LogRows:
         if not stamp or (stamp.is_uptime and near):
             stamp = near or self._behind(source)
         elif stamp.is_uptime:
-            source.stamps["uptime"] += 1
+            stamp = self._since_start(source, stamp)
         else:
             self._dated(source, stamp, has_year=stamp.has_year or near is not None)
         source.last_ns = stamp.ns
         self.latest_ns = max(self.latest_ns, stamp.ns)
         return stamp
+
+    def _since_start(self, source: Source, stamp: Stamp) -> Stamp:
+        """A time that counts from the engine's start; where it falls back, that is a new one."""
+        source.stamps["uptime"] += 1
+        if stamp.ns < source.uptime_ns - BACK_NS:
+            source.started_ns += source.uptime_ns
+            self.repaired["starts of an engine, placed after the one before"] += 1
+        source.uptime_ns = stamp.ns
+        return replace(stamp, ns=source.started_ns + stamp.ns)
 
     def _dated(self, source: Source, stamp: Stamp, *, has_year: bool) -> None:
         """Keep what the next time that says no year is close to."""
@@ -176,6 +192,7 @@ class LogRows:
         when it was written, where that was found out before.
         """
         stamp = at or self.time(source, line)
+        self.has_stated_times |= stamp.is_placed and dur_ns is not None
         begins = self._placed(source, stamp, dur_ns or 0, is_end=is_end and dur_ns is not None)
         source.begins_ns, source.ends_ns = begins, min(begins + (dur_ns or 0), FAR_NS)
         source.step = self._numbered(source, number)

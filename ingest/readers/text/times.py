@@ -30,6 +30,7 @@ _FORMS = tuple(
         rf"(?<![\d/-])(?P<month>\d\d)-(?P<day>\d\d) {_CLOCK}",
         rf"\b(?P<name>{'|'.join(_MONTHS)}) {{1,2}}(?P<day>\d{{1,2}}) {_CLOCK}",
         rf"\[\w{{1,32}} {_CLOCK}[\] ]",
+        rf"(?:^|\[){_CLOCK}[\] ]",
     )
 )
 _HOURS = re.compile(r"(?<!\d)\d\d:\d\d:\d\d")

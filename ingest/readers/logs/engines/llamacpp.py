@@ -11,7 +11,15 @@ slot print_timing: id  3 | task 0 | prompt processing, n_tokens = 4096, progress
 slot print_timing: id  3 | task 0 | n_decoded = 508, tg = 2.53 t/s, tg_3s = 2.53 t/s
 slot print_timing: id  3 | task 0 |
 prompt eval time =      75.60 ms /    12 tokens (    6.30 ms per token,   158.73 tokens per second)
+       eval time =    3000.00 ms /    88 tokens (   34.09 ms per token,    29.33 tokens per second)
+      total time =    3075.60 ms /   100 tokens
 slot      release: id  3 | task 0 | stop processing: n_tokens = 220, truncated = 0
+
+In 2026 each of the three times follows `slot print_timing: id  3 | task 0 |` on one line.
+
+A request's first token is its end less its eval time. In a log without times a request lasts as
+long as its total time, and those that follow are placed after it. A server that starts again counts
+its time and its tasks from 0: tasks of later starts have the number of the start in their name.
 
 `n_tokens` counts a slot's tokens, `batch.n_tokens` those of the batch so far, in which the decodes
 of other slots come first. So lines are of one batch while the second grows and slots don't repeat,
@@ -33,25 +41,43 @@ from stepscope.ingest.readers.text.times import Stamp
 
 PROMPTS = "llama.cpp prompt lines"
 TIMINGS, SLOTS = "llama.cpp timing lines", "llama.cpp slot lines"
+FIRST_TOKENS = "first tokens of llama.cpp requests, the eval time before their end"
 UNKNOWN_START = "llama.cpp prompts of which the log does not say where they went on"
 NOT_RELEASED = "llama.cpp slots taken again without a line that they were left"
 ONLY_PROMPTS = "llama.cpp writes a line for batches with prompts in them, not for decodes alone"
-LIMIT_TASKS = 65_536
-_SLOT = re.compile(r"\bslot +\w{1,32}: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\| +(\S.*)")
-_TIMED = re.compile(r"\bslot +print_timing: +id +(\d{1,6}) +\| +task +-?\d{1,15} +\|\s*$")
-_EVAL = re.compile(
-    r"\b((?:prompt )?eval) time = +(\d{1,12}\.\d{1,6}) ms / +(\d{1,12}) (?:tokens|runs) +"
-    r"\(.{0,64}, +(\d{1,12}\.\d{1,6}) tokens per second\)"
+STARTED_AGAIN = (
+    "the server started again: its tasks of a later start have the number of the start in their "
+    "name"
 )
+LIMIT_TASKS = 65_536
+_SLOT = re.compile(r"\bslot +[\w()]{1,32}: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\| +(\S.*)")
+_TIMED = re.compile(r"\bslot +print_timing: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\|\s*$")
+_TIME = re.compile(
+    r"\b(prompt eval|eval|total) time = +(\d{1,12}\.\d{1,6}) ms / +(\d{1,12}) (?:tokens|runs)"
+    r"(?: +\(.{0,64}, +(\d{1,12}\.\d{1,6}) tokens per second\))?"
+)
+_CHUNK = re.compile(
+    r"prompt processing, n_tokens = +(\d{1,15}),.{0,64} t = +(\d{1,9}\.\d{1,6}) s\b"
+)
+_LOADED = re.compile(r"\bmodel loaded\s*$")
 _REMOVED = re.compile(r"(?:memory_seq_rm|kv cache rm) \[(\d{1,15}), end\)")
 
 
 @dataclass(slots=True)
 class _Task:
-    """What is known of a request: tokens of its prompt, and how many of them were computed."""
+    """A request: tokens of its prompt, how many of them were computed, and its stated times.
+
+    `times_ns` has "prompt eval", "eval" and "total" as the log states them. `placed_ns` is when it
+    got its slot in a log without times, where its rows are added at its end.
+    """
 
     prompt_len: int | None = None
     computed: int | None = None
+    admitted_ns: int | None = None
+    placed_ns: int | None = None
+    prompted_ns: int = 0
+    has_chunks: bool = False
+    times_ns: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -81,6 +107,13 @@ class _Server:
     chunks: list[_Chunk] = field(default_factory=list)
     num_tokens: int = 0
     begun: tuple[Line, Stamp] | None = None
+    num_starts: int = 1
+    ended: set[int] = field(default_factory=set)
+    """Tasks of this start that left their slot."""
+
+    def name(self, task: int) -> str:
+        """The name of a task's request."""
+        return f"task {task}" if self.num_starts == 1 else f"task {task} (start {self.num_starts})"
 
 
 class LlamacppLines:
@@ -90,52 +123,114 @@ class LlamacppLines:
     markers = (
         "| processing task", "| new prompt, ", "memory_seq_rm [", "kv cache rm [",
         "| prompt processing", "| prompt done", "| n_decoded = ", "| stop processing",
-        "slot print_timing: id ", "eval time = ",
+        "slot print_timing: id ", " time = ", "model loaded",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._servers: dict[str, tuple[Source, _Server]] = {}
-        self._timed: dict[str, str] = {}
+        self._timed: dict[str, tuple[int, int]] = {}
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read what a slot does."""
+        if _LOADED.search(line.text):
+            return self._started(line, rows)
         match = _SLOT.search(line.text)
         if not match:
-            return self._evaluated(line, rows)
-        source = rows.source(self.name, line)
-        _, server = self._servers.setdefault(source.name, (source, _Server()))
+            return self._stated(line, rows)
+        source, server = self._server(line, rows)
         slot, task, text = int(match[1]), int(match[2]), match[3]
         said = fields(text, " = ", is_whole=line.is_whole)
         if text.startswith(("prompt processing progress", "prompt processing done", "prompt done")):
             return _prompt((slot, task), text, source, server, line, rows)
-        if text.startswith(("prompt processing, ", "n_decoded")):
-            return _timing(slot, said, source, line, rows)
         if text.startswith(("processing task", "stop processing")):
             taken = text.startswith("processing")
             return _slot((slot, task), said, source, server, line, rows, is_taken=taken)
+        if text.startswith(("prompt processing, ", "n_decoded")) or _TIME.match(text):
+            return self._timed_at((slot, task), text, said, line, rows)
         return _told(_task(server, task), text, said)
 
-    def _evaluated(self, line: Line, rows: LogRows) -> str | None:
+    def _timed_at(
+        self, place: tuple[int, int], text: str, said: dict[str, str], line: Line, rows: LogRows
+    ) -> str | None:
+        """Read how far a request is, or how long it took."""
+        source, server = self._server(line, rows)
+        if time := _TIME.match(text):
+            return _time(place, time, source, server, line, rows)
+        if text.startswith("prompt processing, "):
+            _chunk(place, text, source, server, line, rows)
+        return _timing(place[0], said, source, line, rows)
+
+    def _server(self, line: Line, rows: LogRows) -> tuple[Source, _Server]:
+        source = rows.source(self.name, line)
+        return self._servers.setdefault(source.name, (source, _Server()))
+
+    def _started(self, line: Line, rows: LogRows) -> str:
+        """A server loaded its model: requests of an earlier start are over."""
+        source, server = self._server(line, rows)
+        if server.ended or server.tasks or server.slots:
+            _start_again(source, server, rows)
+        rows.time(source, line)
+        return SLOTS
+
+    def _stated(self, line: Line, rows: LogRows) -> str | None:
         """How long a request took: a line that names its slot, then some that do not."""
         if timed := _TIMED.search(line.text):
-            self._timed[line.origin] = f"slot {int(timed[1])}"
+            self._timed[line.origin] = int(timed[1]), int(timed[2])
             return TIMINGS
-        if not (match := _EVAL.search(line.text)):
+        if not (match := _TIME.search(line.text)):
             return None
-        what, source = match[1], rows.source(self.name, line)
-        numbers = {
-            f"{what} time": Number(float(match[2]), "ms"),
-            f"{what} tokens": Number(float(match[3]), None),
-            f"{what} tokens per second": Number(float(match[4]), None),
-        }
-        track = self._timed.get(line.origin, "")
-        rows.counters(source, rows.time(source, line).ns, numbers, track=track)
-        return TIMINGS
+        source, server = self._server(line, rows)
+        return _time(self._timed.get(line.origin), match, source, server, line, rows)
 
     def end(self, rows: LogRows) -> None:
-        """Add the batches that were still open."""
+        """Add the batches and the requests that were still open."""
         for source, server in self._servers.values():
             _close(source, server, rows)
+            _add_admitted(source, server, rows)
+
+
+def _start_again(source: Source, server: _Server, rows: LogRows) -> None:
+    """Begin a new start of a server: what the one before left open never ended."""
+    _close(source, server, rows)
+    _add_admitted(source, server, rows)
+    server.tasks.clear()
+    server.slots.clear()
+    server.ended.clear()
+    server.num_starts += 1
+    rows.notes[STARTED_AGAIN] = None
+
+
+def _add_admitted(source: Source, server: _Server, rows: LogRows) -> None:
+    """Add the rows of requests that got a slot and did not leave it, in a log without times."""
+    for slot, task in server.slots.items():
+        known = server.tasks.get(task)
+        if known is not None and known.placed_ns is not None:
+            _add_admission(source, known.placed_ns, slot, server.name(task), rows)
+
+
+def _add_admission(source: Source, ts_ns: int, slot: int, request: str, rows: LogRows) -> None:
+    _allocate(source, ts_ns, slot, "claim", request, rows)
+    rows.add("lifecycle", source, ts_ns, request=request, event="admit")
+
+
+def _time(
+    place: tuple[int, int] | None,
+    match: re.Match[str],
+    source: Source,
+    server: _Server,
+    line: Line,
+    rows: LogRows,
+) -> str:
+    """A time that a request took, as the log states it."""
+    what, ms, num, speed = match.groups()
+    if place is not None and place[1] in server.tasks:
+        server.tasks[place[1]].times_ns[what] = round(float(ms) * 1e6)
+    numbers = {f"{what} time": Number(float(ms), "ms"), f"{what} tokens": Number(float(num), None)}
+    if speed is not None:
+        numbers[f"{what} tokens per second"] = Number(float(speed), None)
+    track = "" if place is None else f"slot {place[0]}"
+    rows.counters(source, rows.time(source, line).ns, numbers, track=track)
+    return TIMINGS
 
 
 def _task(server: _Server, task: int) -> _Task:
@@ -178,26 +273,95 @@ def _slot(
 ) -> str:
     """A slot that a request gets or leaves."""
     slot, task = place
-    ts_ns = rows.time(source, line).ns
+    if is_taken and task in server.ended:
+        _start_again(source, server, rows)
+    stamp = rows.time(source, line)
     if not is_taken:
         _close(source, server, rows)
-    known = server.tasks.pop(task, None)
     held = server.slots.pop(slot, None)
     if held is not None and (is_taken or held != task):
         rows.repaired[NOT_RELEASED] += 1
-        _allocate(source, ts_ns, slot, "release", held, rows)
+        _add_open(source, server, held, slot, rows)
+        _allocate(source, stamp.ns, slot, "release", server.name(held), rows)
     if is_taken:
         server.slots[slot] = task
-    _allocate(source, ts_ns, slot, "claim" if is_taken else "release", task, rows)
-    rows.add(
-        "lifecycle",
-        source,
-        ts_ns,
-        request=_name(task),
-        event="admit" if is_taken else "finish",
-        num_generated=None if is_taken else _generated(known, said),
-    )
+        server.tasks.pop(task, None)
+        known = _task(server, task)
+        known.admitted_ns = stamp.ns
+        if stamp.is_placed:
+            known.placed_ns = stamp.ns
+        else:
+            _add_admission(source, stamp.ns, slot, server.name(task), rows)
+    else:
+        _ended(place, said, source, server, stamp, rows)
     return SLOTS
+
+
+def _add_open(source: Source, server: _Server, task: int, slot: int, rows: LogRows) -> None:
+    """Add the admission of a request whose slot another one got, in a log without times."""
+    known = server.tasks.pop(task, None)
+    if known is not None and known.placed_ns is not None:
+        _add_admission(source, known.placed_ns, slot, server.name(task), rows)
+
+
+def _ended(
+    place: tuple[int, int],
+    said: dict[str, str],
+    source: Source,
+    server: _Server,
+    stamp: Stamp,
+    rows: LogRows,
+) -> None:
+    """Add the end of a request, and its first token where the log states how long it decoded."""
+    slot, task = place
+    request, known = server.name(task), server.tasks.pop(task, None)
+    ended_ns, admitted_ns = stamp.ns, None if known is None else known.admitted_ns
+    server.ended.add(task)
+    times_ns = {} if known is None else known.times_ns
+    if known is not None and known.placed_ns is not None:
+        total_ns = times_ns.get("total", 0)
+        ended_ns = max(ended_ns, known.placed_ns + total_ns)
+        admitted_ns = ended_ns - total_ns if total_ns else known.placed_ns
+        source.last_ns = ended_ns
+        rows.has_stated_times |= total_ns > 0
+        _add_admission(source, admitted_ns, slot, request, rows)
+    decoded_ns = times_ns.get("eval")
+    if decoded_ns is not None and admitted_ns is not None:
+        first_ns = max(ended_ns - decoded_ns, admitted_ns)
+        rows.add("lifecycle", source, first_ns, request=request, event="first-token")
+        rows.inferred[FIRST_TOKENS] += 1
+    _allocate(source, ended_ns, slot, "release", request, rows)
+    num_generated = _generated(known, said)
+    rows.add(
+        "lifecycle", source, ended_ns, request=request, event="finish", num_generated=num_generated
+    )
+
+
+def _chunk(
+    place: tuple[int, int],
+    text: str,
+    source: Source,
+    server: _Server,
+    line: Line,
+    rows: LogRows,
+) -> None:
+    """Add the step of a prompt of which the log states only how far it is, and since how long."""
+    slot, task = place
+    known, match = _task(server, task), _CHUNK.match(text)
+    if match is None or known.has_chunks:
+        return
+    total, prompted_ns = int(match[1]), round(float(match[2]) * 1e9)
+    before, dur_ns = known.computed or 0, prompted_ns - known.prompted_ns
+    known.computed, known.prompted_ns = total, prompted_ns
+    if total <= before or dur_ns < 0:
+        return
+    step, begins = rows.step(
+        source, line, inferred=PROMPTS, dur_ns=dur_ns, is_end=True, kind=None,
+        num_prefill_reqs=1, num_prefill_tokens=total - before,
+    )  # fmt: skip
+    rows.notes[ONLY_PROMPTS] = None
+    chunk = _Chunk(slot, task, total, before, known.prompt_len, total == known.prompt_len)
+    _row(0, chunk, step, begins, source, server, rows)
 
 
 def _generated(task: _Task | None, said: dict[str, str]) -> int | None:
@@ -211,8 +375,8 @@ def _generated(task: _Task | None, said: dict[str, str]) -> int | None:
     return total - task.prompt_len + 1
 
 
-def _allocate(source: Source, ts_ns: int, slot: int, op: str, task: int, rows: LogRows) -> None:
-    rows.add("allocations", source, ts_ns, resource="slot", id=slot, op=op, owner=_name(task))
+def _allocate(source: Source, ts_ns: int, slot: int, op: str, request: str, rows: LogRows) -> None:
+    rows.add("allocations", source, ts_ns, resource="slot", id=slot, op=op, owner=request)
 
 
 def _prompt(
@@ -239,6 +403,7 @@ def _prompt(
     if server.begun is None:
         server.begun = line, rows.time(source, line)
     known = _task(server, task)
+    known.has_chunks = True
     chunk = _Chunk(slot, task, num_total, known.computed, known.prompt_len, is_final)
     server.chunks.append(chunk)
     server.num_tokens, known.computed = num_batch, num_total
@@ -266,11 +431,19 @@ def _close(source: Source, server: _Server, rows: LogRows) -> None:
     )
     rows.notes[ONLY_PROMPTS] = None
     for row, chunk in enumerate(server.chunks):
-        _row(row, chunk, step, begins, source, rows)
+        _row(row, chunk, step, begins, source, server, rows)
     server.chunks, server.num_tokens, server.begun = [], 0, None
 
 
-def _row(row: int, chunk: _Chunk, step: int, begins: int, source: Source, rows: LogRows) -> None:
+def _row(
+    row: int,
+    chunk: _Chunk,
+    step: int,
+    begins: int,
+    source: Source,
+    server: _Server,
+    rows: LogRows,
+) -> None:
     if chunk.num_tokens is None:
         rows.skipped[UNKNOWN_START] += 1
         return
@@ -280,7 +453,7 @@ def _row(row: int, chunk: _Chunk, step: int, begins: int, source: Source, rows: 
         begins,
         step=step,
         row=row,
-        request=_name(chunk.task),
+        request=server.name(chunk.task),
         phase="prefill",
         slot=chunk.slot,
         num_tokens=chunk.num_tokens,
@@ -288,10 +461,6 @@ def _row(row: int, chunk: _Chunk, step: int, begins: int, source: Source, rows: 
         prompt_len=chunk.prompt_len,
         is_final_chunk=chunk.is_final,
     )
-
-
-def _name(task: int) -> str:
-    return f"task {task}"
 
 
 def _int(text: str | None) -> int | None:

@@ -247,7 +247,7 @@ def test_real_lines_of_every_engine_are_read(shared_data: Path) -> None:
     trace = Trace.open(shared_data / "logs" / "formats.log")
 
     assert sum(report_of(trace).read.values()) == 11
-    assert trace.num_rows("steps") == 8
+    assert trace.num_rows("steps") == 9
     assert trace.manifest.ranks == (0, 1, 2, 3, 4, 5)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.diff.outcomes import totals
+from stepscope.analyzers.latency.blame import blame
 from stepscope.ingest.errors import UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.logs import reader
@@ -17,6 +19,7 @@ from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, SGLANG, VLLM, open_log, report_of
+from tests.looped import looped
 
 ITERATION = (
     "Iteration({}): 1 context requests, 8 context tokens, 0 generation requests, "
@@ -109,7 +112,34 @@ def test_lines_without_a_time_are_placed_by_their_position(tmp_path: Path) -> No
     assert second >= first + 1_000_000
     assert trace.manifest.clock.kind == "virtual"
     assert report_of(trace).inferred["times from the position of the line"] == 2
-    assert "lines without a time are placed 1 µs behind the line before" in report_of(trace).notes
+    assert "lines without a time are in order, 1 µs apart: that is no duration" in (
+        report_of(trace).notes
+    )
+
+
+PREFILL = "{}Prefill batch, #new-seq: 1, #new-token: 64, token usage: 0.50, #queue-req: {}\n"
+
+
+def test_a_log_without_times_has_an_order_and_no_durations(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, "".join(PREFILL.format("[TP0] ", at) for at in range(4)))
+
+    assert trace.manifest.clock.kind == "none"
+    assert rows(trace, "steps", "num_waiting", "dur_ns") == [(at, None) for at in range(4)]
+    blamed, summary = blame(trace), totals(trace)
+    assert blamed.requests.is_empty()
+    assert "no times" in blamed.notes[0]
+    assert {name for name, value in summary.items() if value} == {"steps"}
+
+
+@looped("head", ["[{} TP0] ", "[{}] ", "{} ", "[TP0 {}] "])
+def test_a_time_of_day_is_a_clock_and_midnight_goes_on(tmp_path: Path, head: str) -> None:
+    clocks = ("23:59:58", "23:59:59", "00:00:01")
+
+    trace = open_log(tmp_path, "".join(PREFILL.format(head.format(clock), 1) for clock in clocks))
+
+    assert trace.manifest.clock.kind == "wall"
+    at = rows(trace, "steps", "ts_ns")
+    assert [later - at[0] for later in at] == [0, 1_000_000_000, 3_000_000_000]
 
 
 def test_a_clock_that_is_set_back_is_left_as_it_is(tmp_path: Path) -> None:

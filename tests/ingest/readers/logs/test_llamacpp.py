@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
     COUNTS,
@@ -13,6 +20,7 @@ from tests.ingest.log_files import (
     open_log,
     report_of,
 )
+from tests.looped import looped
 
 
 def test_slots_of_one_batch_of_llamacpp_are_one_step_and_the_rest_of_it_decodes(
@@ -71,7 +79,147 @@ def test_older_lines_of_llamacpp_call_their_numbers_otherwise(tmp_path: Path) ->
     assert rows(trace, "batch_rows", "num_tokens", "num_computed", "is_final_chunk") == [
         (32, 7, True)
     ]
-    assert trace.manifest.clock.kind == "virtual"
+    assert trace.manifest.clock.kind == "none"
+
+
+UNTIMED = """\
+slot launch_slot_: id  {slot} | task {task} | processing task
+slot update_slots: id  {slot} | task {task} | new prompt, n_ctx_slot = 8192, n_keep = 0, \
+n_prompt_tokens = 100
+slot update_slots: id  {slot} | task {task} | prompt done, n_past = 100, n_tokens = 100
+"""
+STATED = """\
+slot print_timing: id  {slot} | task {task} |
+prompt eval time =  {prompt} ms /   100 tokens (    2.63 ms per token,   380.29 tokens per second)
+       eval time =  {eval} ms /   700 tokens (   57.14 ms per token,    17.50 tokens per second)
+      total time =  {total} ms /   800 tokens
+slot      release: id  {slot} | task {task} | stop processing: n_past = 799, truncated = 0
+"""
+
+
+def stated(slot: int, task: int, prompt_ms: float, eval_ms: float) -> str:
+    times = {"prompt": prompt_ms, "eval": eval_ms, "total": prompt_ms + eval_ms}
+    shown = {name: f"{ms:.2f}" for name, ms in times.items()}
+    return STATED.format(slot=slot, task=task, **shown)
+
+
+def untimed(slot: int, task: int) -> str:
+    return UNTIMED.format(slot=slot, task=task)
+
+
+def blamed(trace: Trace) -> dict[str, dict[str, float]]:
+    """Milliseconds of each request by cause."""
+    rows = blame(trace).requests.to_dicts()
+    return {
+        row["request"]: {
+            cause.name: row[cause.column] / 1e6 for cause in CAUSES if row[cause.column]
+        }
+        for row in rows
+    }
+
+
+@given(
+    st.permutations([0, 1, 2]),
+    st.permutations([0, 1, 2]),
+    st.lists(st.tuples(st.integers(1, 90_000), st.integers(1, 90_000)), min_size=3, max_size=3),
+)
+def test_requests_of_a_log_without_times_last_as_long_as_the_log_states(
+    begun: list[int], ended: list[int], times: list[tuple[int, int]]
+) -> None:
+    text = "".join(untimed(task, task) for task in begun)
+    text += "".join(stated(task, task, *times[task]) for task in ended)
+
+    with TemporaryDirectory() as folder:
+        trace = open_log(Path(folder), text)
+        spent = blamed(trace)
+        assert trace.manifest.clock.kind == "virtual"
+
+    assert spent == {
+        f"task {task}": {"prefill": prompt, "decode": decode}
+        for task, (prompt, decode) in enumerate(times)
+    }
+
+
+def test_without_times_or_stated_times_no_request_has_a_first_token(tmp_path: Path) -> None:
+    release = "slot      release: id  0 | task 0 | stop processing: n_past = 799, truncated = 0\n"
+
+    trace = open_log(tmp_path, untimed(0, 0) + release)
+
+    assert rows(trace, "lifecycle", "event") == ["admit", "finish"]
+    assert trace.manifest.clock.kind == "none"
+
+
+def test_a_request_that_never_left_its_slot_is_there_in_a_log_without_times(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, untimed(0, 3) + untimed(1, 4) + stated(1, 4, 10, 20))
+
+    assert rows(trace, "lifecycle", "request", "event") == [
+        ("task 4", "admit"), ("task 4", "first-token"), ("task 4", "finish"), ("task 3", "admit"),
+    ]  # fmt: skip
+
+
+def of_2026(uptime: str, text: str, task: int = 0) -> str:
+    return f"{uptime} I slot print_timing: id  0 | task {task} | {text}\n"
+
+
+START_OF_2026 = "".join([
+    "0.00.056.555 I srv  llama_server: model loaded\n",
+    "0.10.000.000 I slot launch_slot_: id  0 | task 0 | processing task, is_child = 0\n",
+    "0.10.000.000 I slot   operator(): id  0 | task 0 | new prompt, n_ctx_slot = 8192, n_keep = 0, "
+    "task.n_tokens = 2048\n",
+    "0.10.000.000 I slot   operator(): id  0 | task 0 | cached n_tokens = 48, memory_seq_rm "
+    "[48, end)\n",
+    of_2026("0.13.000.000", "prompt processing, n_tokens =   1048, progress = 0.51, t =   3.00 s / "
+            "333.33 tokens per second"),
+    of_2026("0.15.000.000", "prompt processing, n_tokens =   2048, progress = 1.00, t =   5.00 s / "
+            "400.00 tokens per second"),
+    of_2026("0.50.000.000", "prompt eval time =    5000.00 ms /  2000 tokens (    2.50 ms per "
+            "token,   400.00 tokens per second)"),
+    of_2026("0.50.000.000", "       eval time =   35000.00 ms /   508 tokens (   68.90 ms per "
+            "token,    14.51 tokens per second)"),
+    of_2026("0.50.000.000", "      total time =   40000.00 ms /  2508 tokens"),
+    "0.50.000.000 I slot      release: id  0 | task 0 | stop processing: n_tokens = 2555, "
+    "truncated = 0\n",
+])  # fmt: skip
+
+
+def test_prompts_and_cached_tokens_of_2026_are_read_from_their_timing_lines(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, START_OF_2026)
+
+    assert rows(trace, "steps", "num_prefill_tokens", "dur_ns") == [
+        (1_000, 3_000_000_000), (1_000, 2_000_000_000),
+    ]  # fmt: skip
+    assert rows(trace, "batch_rows", "num_computed", "num_tokens", "prompt_len") == [
+        (48, 1_000, 2_048), (1_048, 1_000, 2_048),
+    ]  # fmt: skip
+    assert blamed(trace) == {"task 0": {"prefill": 5_000, "decode": 35_000}}
+    generated = rows(trace, "lifecycle", "event", "num_generated")
+    assert generated == [("admit", None), ("first-token", None), ("finish", 508)]
+
+
+@looped("again", [START_OF_2026, START_OF_2026.partition("\n")[2]])
+def test_tasks_of_a_server_that_started_again_are_other_requests(
+    tmp_path: Path, again: str
+) -> None:
+    trace = open_log(tmp_path, START_OF_2026 + again)
+
+    whole = {"prefill": 5_000, "decode": 35_000}
+    assert blamed(trace) == {"task 0": whole, "task 0 (start 2)": whole}
+    begins = rows(trace, "lifecycle", "ts_ns", "event")
+    admitted = [at for at, event in begins if event == "admit"]
+    assert admitted == [10_000_000_000, 60_000_000_000]
+
+
+def test_a_clock_and_stated_times_together_leave_no_decode_idle(tmp_path: Path) -> None:
+    head = "2026-01-02T03:04:{:02}.000000+0000 host llama-server[7]: "
+    lines = (untimed(0, 0) + stated(0, 0, 3_000, 4_000)).splitlines()
+    at = [0, 0, 0, *[7] * 6]
+
+    trace = open_log(tmp_path, "".join(
+        f"{head.format(second)}{line}\n" for second, line in zip(at, lines, strict=False)
+    ))  # fmt: skip
+
+    assert trace.manifest.clock.kind == "wall"
+    assert blamed(trace) == {"task 0": {"prefill": 3_000, "decode": 4_000}}
 
 
 def test_a_slot_that_is_taken_again_was_left(tmp_path: Path) -> None:
