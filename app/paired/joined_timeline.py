@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.app.paired.alignments import Alignment
@@ -18,6 +19,9 @@ from stepscope.app.paired.found_in_both import PairedFinding
 from stepscope.app.paired.lane_pairs import Joined
 from stepscope.app.paired.time_map import Ruler
 from stepscope.app.timeline import Hit, Lane, LoadOverTime, Picture, Series, SpanView, Sum, Timeline
+from stepscope.app.timeline.area.cut_spans import Area
+from stepscope.app.timeline.area.span_names import AreaNames
+from stepscope.app.timeline.area.sums import AreaSums
 from stepscope.app.timeline.flows.flow import Flows
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.model import MAX_LISTED
@@ -135,25 +139,24 @@ class JoinedTimeline(Timeline):
     ) -> Picture:
         """Paint a window: of each pixel of A's time, what B has at the times that lie there."""
         picture = Picture(lanes, width, lambda: self.listed(lanes, t0, t1, MAX_LISTED))
-        for side in (0, 1):
-            rows = [at for at, lane in enumerate(lanes) if self.joined.whose[lane][0] == side]
-            own = [self.joined.whose[lanes[at]][1] for at in rows]
-            part = Picture(own, width, list)
-            if own:
-                self.both[side].paint(part, *self._rising(side, t0, t1, width), hidden)
-                picture.state[rows], picture.density[rows] = part.state, part.density
-                picture.count[rows] = part.count
+        self.paint(picture, *shown_edges(t0, t1, width), hidden)
         return picture
 
     def _rising(self, side: int, t0: int, t1: int, width: int) -> tuple[Ints, Ints]:
         """Edges of pixels on a side, and the pixel of each that is shown: those of 0 ns repeat."""
-        edges, shown = shown_edges(t0, t1, width)
+        return self._own_edges(side, *shown_edges(t0, t1, width))
+
+    def _own_edges(self, side: int, edges: Ints, shown: Ints) -> tuple[Ints, Ints]:
+        """Rising edges of A's time as those of a side, and which of its pixels each is."""
         if not side:
             return edges, shown
         risen, place = np.unique(self.alignment.map.to_b(edges), return_inverse=True)
         if len(risen) < 2:
-            return np.array([risen[0], risen[0] + 1], np.int64), np.zeros(width, np.int64)
+            return np.array([risen[0], risen[0] + 1], np.int64), np.zeros(len(shown), np.int64)
         return risen, np.minimum(place[:-1], len(risen) - 2)[shown]
+
+    def _side(self, lane: int) -> int:
+        return self.joined.whose[lane][0]
 
     def spans(self, lane: int, t0: int, t1: int, limit: int) -> list[SpanView]:
         """The first spans of a lane that touch a window, by time."""
@@ -194,6 +197,65 @@ class JoinedTimeline(Timeline):
         first = self.bounds[0] if t0 is None else t0
         last = self.bounds[1] if t1 is None else t1
         return self.both[side].load_at(*self._rising(side, first, last, width))
+
+    def paint(
+        self, picture: Picture, edges: Ints, shown: Ints, hidden: Collection[int] = ()
+    ) -> None:
+        """Fill in a picture of pixels between rising edges of A's time."""
+        for side in (0, 1):
+            rows = [at for at, lane in enumerate(picture.lanes) if self._side(lane) == side]
+            own = [self.joined.whose[picture.lanes[at]][1] for at in rows]
+            part = Picture(own, len(shown), list)
+            if own:
+                self.both[side].paint(part, *self._own_edges(side, edges, shown), hidden)
+                picture.state[rows], picture.density[rows] = part.state, part.density
+                picture.count[rows] = part.count
+
+    def values_at(self, lane: int, edges: Ints, shown: Ints) -> Series | None:
+        """Values of a counter lane at the ends of pixels of A's time."""
+        side, own = self.joined.whose[lane]
+        return self.both[side].values_at(own, *self._own_edges(side, edges, shown))
+
+    def load_at(self, edges: Ints, shown: Ints) -> LoadOverTime:
+        """The load of A between rising edges."""
+        return self.both[0].load_at(edges, shown)
+
+    def area(self, start_ns: int, end_ns: int, lanes: Sequence[int]) -> AreaSums:
+        """What some lanes of both add up to over [start_ns, end_ns), in A's time."""
+        names, parts = AreaNames(), []
+        here = tuple(sorted({lane for lane in lanes if 0 <= lane < len(self.lanes)}))
+        for side in (0, 1):
+            own = [self.joined.whose[lane][1] for lane in here if self._side(lane) == side]
+            sums = self.both[side].area(*self.own_window(side, start_ns, end_ns), own)
+            parts.append(self._area_spans(side, sums, names))
+        area = Area(start_ns, end_ns, here)
+        heads = [self.family(lane)[0] for lane in range(len(self.lanes))]
+        return AreaSums(area, pl.concat(parts).sort("lane", "start"), names, heads)
+
+    def _area_spans(self, side: int, sums: AreaSums, names: AreaNames) -> pl.DataFrame:
+        """The spans of an area of a side on the lanes and the time of both."""
+        spans = sums.spans
+        starts = spans["start"].to_numpy()
+        ends = starts + spans["ns"].to_numpy()
+        if side and len(spans):
+            starts, ends = self.alignment.map.to_a(starts), self.alignment.map.to_a(ends)
+        lanes = [self._place[side, lane] for lane in spans["lane"]]
+        numbers = {
+            column: texts.numbers(own.texts)
+            for column, texts, own in (
+                ("name", names.names, sums.names.names),
+                ("state", names.states, sums.names.states),
+            )
+        }
+        return spans.with_columns(
+            pl.Series("lane", lanes, pl.Int32),
+            pl.Series("start", starts, pl.Int64),
+            pl.Series("ns", ends - starts, pl.Int64),
+            *(
+                pl.Series(column, number[spans[column].to_numpy()], pl.Int32)
+                for column, number in numbers.items()
+            ),
+        )
 
     # ── one span ─────────────────────────────────────────────────────────────────────────────
 
@@ -240,6 +302,15 @@ class JoinedTimeline(Timeline):
         found = (
             self.place(side, self.both[side].lane_of_request(rank, request)) for side in (0, 1)
         )
+        return next((lane for lane in found if lane is not None), None)
+
+    def ranks_of_request(self, request: str) -> list[int]:
+        """The ranks that have a lane of a request of this name, in either."""
+        return sorted({rank for own in self.both for rank in own.ranks_of_request(request)})
+
+    def lane_of_core(self, rank: int | None, core: int) -> int | None:
+        """The lane of a core of A, else of B."""
+        found = (self.place(side, self.both[side].lane_of_core(rank, core)) for side in (0, 1))
         return next((lane for lane in found if lane is not None), None)
 
     def core_of(self, lane: int) -> tuple[int, int] | None:

@@ -42,6 +42,14 @@ class Texts:
         return np.array([self.number(each) for each in texts], np.int32)
 
 
+@dataclass(frozen=True, slots=True)
+class AreaNames:
+    """The names and states that the numbers in an area's spans stand for."""
+
+    names: Texts = field(default_factory=Texts)
+    states: Texts = field(default_factory=Texts)
+
+
 class SpanNames:
     """The name and the state of every span, by the row that it stands for.
 

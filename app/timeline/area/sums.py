@@ -19,7 +19,7 @@ from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.palette import HELD, NOT_BUSY
 from stepscope.app.timeline.area.cut_spans import Area, spans_in
 from stepscope.app.timeline.area.selection import MOST_LETTERS, Pick
-from stepscope.app.timeline.area.span_names import SpanNames
+from stepscope.app.timeline.area.span_names import AreaNames, SpanNames
 from stepscope.app.timeline.lanes.lane import Ints
 from stepscope.app.timeline.span_index import Section
 from stepscope.ingest.quantiles import quantile_expr
@@ -36,7 +36,7 @@ class AreaSums:
 
     area: Area
     spans: pl.DataFrame
-    names: SpanNames
+    names: SpanNames | AreaNames
     heads: Sequence[int]
 
     @cached_property
