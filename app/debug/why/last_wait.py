@@ -39,7 +39,10 @@ def _of_request(session: Session, told: Evidence, who: Subject) -> Position:
     last = next(reversed(let_in or moves), None)
     if moves and moves[-1]["event"] == "reject":
         return session.moments.at_seq(moves[-1]["seq"])
-    if last is None:
+    is_first = last is not None and last["seq"] == min(row["seq"] for row in rows)
+    if is_first and moves[-1]["event"] in ENDS:  # nothing tells how long it waited before
+        return session.moments.at_seq(moves[-1]["seq"])
+    if last is None or is_first:
         ends = session.moments.changes.ends()
         return session.moments.at_seq(ends[1]) if ends else session.position
     came = max((row["seq"] for row in rows if row["seq"] < last["seq"]), default=last["seq"])

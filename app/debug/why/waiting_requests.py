@@ -69,8 +69,16 @@ def _standing(view: View, who: Subject, moved: Row) -> Row | None:
     if decided is None or decided["verdict"] in IN_FAVOUR:
         return None
     threw_out = decided["verdict"] == "preempted" and moved["event"] == "preempt"
-    holds = decided["seq"] >= moved["seq"] or (threw_out and decided["step"] == moved["step"])
+    holds = decided["seq"] >= moved["seq"] or (threw_out and _led_to(view, who, decided, moved))
     return decided if holds else None
+
+
+def _led_to(view: View, who: Subject, decided: Row, moved: Row) -> bool:
+    """Whether a decision to preempt is of the preemption that followed, and of none before it."""
+    if decided["step"] is not None and decided["step"] == moved["step"]:
+        return True
+    earlier = [row["seq"] for row in view.life(who.name) if row["seq"] < moved["seq"]]
+    return decided["seq"] > max(earlier, default=decided["seq"])
 
 
 def _lost(view: View, who: Subject, row: Row, missing: int) -> Hop:

@@ -1,0 +1,62 @@
+"""Where a request waited last, in traces that do not record its arrival or the step of an event."""
+
+from __future__ import annotations
+
+from stepscope.app.debug import Session
+from stepscope.app.debug.why import why
+from stepscope.app.debug.why.chain import Chain
+from stepscope.app.debug.why.last_wait import last_wait
+from stepscope.ingest.trace import Trace
+from tests.analyzers.rows import event
+from tests.looped import looped
+from tests.traces import trace_of
+
+
+def answer(trace: Trace, subject: str) -> Chain:
+    session = Session(trace)
+    return why(session, subject, last_wait(session, subject))
+
+
+def test_a_request_without_an_arrival_is_where_it_ended() -> None:
+    rows = [event("task 1", "admit", 10), event("task 1", "finish", 90), event("q", "admit", 95)]
+
+    chain = answer(trace_of(lifecycle=rows), "task 1")
+
+    assert chain.root.ends == "not waiting"
+    assert "ended" in chain.links[0].says
+
+
+def test_a_request_without_an_arrival_or_an_end_runs_at_the_end_of_the_trace() -> None:
+    rows = [event("task 1", "admit", 10), event("q", "admit", 20), event("q", "finish", 95)]
+
+    chain = answer(trace_of(lifecycle=rows), "task 1")
+
+    assert chain.links[0].says.startswith("task 1 runs")
+    assert chain.links[0].proof is not None
+    assert chain.links[0].proof.ts_ns == 10
+
+
+@looped("step", [None, 2])
+def test_a_preemption_has_the_decision_just_before_it_whatever_step_its_row_names(
+    step: int | None,
+) -> None:
+    decided = {
+        "step": 2, "subject_kind": "request", "subject": "r", "verdict": "preempted",
+        "resource": "kv-block", "reason": "no free block for q", "holder": "q",
+    }  # fmt: skip
+    named = {"step": step, "by_request": "q"}
+    life = [
+        event("r", "arrive", 1, seq=1), event("r", "admit", 2, seq=2),
+        event("r", "preempt", 5, seq=5, **named), event("r", "resume", 6, seq=6),
+        event("r", "preempt", 9, seq=9, **named), event("r", "resume", 10, seq=10),
+    ]  # fmt: skip
+    trace = trace_of(
+        lifecycle=life,
+        decisions=[{**decided, "ts_ns": at, "seq": at} for at in (4, 8)],
+        steps=[{"step": at // 4 + 1, "kind": "decode", "ts_ns": at, "seq": at} for at in (3, 7)],
+    )
+
+    chain = answer(trace, "r")
+
+    assert (chain.root.ends, chain.root.proof and chain.root.proof.seq) == ("policy", 8)
+    assert "no free block for q" in chain.root.says
