@@ -20,6 +20,9 @@ KV_USAGE = (
     "full token usage", "kv_cache_util", "sglang:token_usage",
 )  # fmt: skip
 PROMPTS = ("Avg prompt throughput",)
+OTHER_POOL = r"(?i)\busage$"
+"""Shares of pools beside the KV cache, such as SGLang's `mamba usage` and `swa token usage`."""
+NO_POOL = r"(?i)\b(?:cpu|gpu|npu|memory|disk)\b"
 _NAMES = {
     **dict.fromkeys(RUNNING, "num_running"),
     **dict.fromkeys(WAITING, "num_waiting"),
@@ -34,8 +37,9 @@ def loads(trace: Trace) -> pl.LazyFrame:
     """What each rank said of itself at a moment, in order, with null for what was not said.
 
     Columns: rank, step (null where it was said of no step), ts_ns, num_running, num_waiting,
-    kv_usage (a share from 0 to 1), prompt_rate (prompt tokens a second, or in the step) and
-    is_recorded (by the engine, in a step).
+    kv_usage (a share from 0 to 1), prompt_rate (prompt tokens a second, or in the step), pool_usage
+    and pool (the fullest pool of something other than KV) and is_recorded (by the engine, in a
+    step).
     """
     return once(trace, "loads", lambda: _loads(trace))
 
@@ -46,6 +50,8 @@ def _loads(trace: Trace) -> pl.LazyFrame:
         told.group_by(MOMENT)
         .agg(
             pl.col("step", *COLUMNS).max(),
+            pl.col("pool_usage").max(),
+            pool=pl.col("pool").sort_by("pool_usage", nulls_last=False).last(),
             is_recorded=pl.col("is_recorded").any(),
         )
         .sort(MOMENT)
@@ -67,7 +73,19 @@ def _of_counters(trace: Trace) -> pl.LazyFrame:
         .group_by(MOMENT)
         .agg(pl.col("value").filter(pl.col("column") == name).max().alias(name) for name in COLUMNS)
     )
-    return known.with_columns(is_recorded=pl.lit(value=False))
+    named = pl.col("name")
+    is_pool = named.str.contains(OTHER_POOL) & ~named.str.contains(NO_POOL)
+    pools = (
+        trace.counters.filter(
+            is_pool, ~named.is_in(list(KV_USAGE)), pl.col("ts_ns").is_not_null(),
+            pl.col("value").is_finite(),
+        )
+        .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS), value=value)
+        .filter(pl.col("value").is_between(0, 1))
+        .select(*MOMENT, pool=named, pool_usage="value")
+    )  # fmt: skip
+    rows = pl.concat([known, pools], how="diagonal_relaxed")
+    return rows.with_columns(is_recorded=pl.lit(value=False))
 
 
 def _of_steps(trace: Trace) -> pl.LazyFrame:

@@ -5,7 +5,12 @@ Reports of an engine's log (or counters), one after the other for at least `min_
 `min_reports`, in each of which requests wait, at most `max_usage` of the KV cache is used, and no
 more run than in the report before. Prompts of a burst that are being worked on are no finding: then
 the number that run grows. So reports of a prefill are left out, and where an interval had prompts
-in it, exactly as many have to run as before, as they do at a limit.
+in it, exactly as many have to run as before, as they do at a limit. At a limit the number may also
+vary a little, as some leave and others are admitted: `near_limit` of the most that ever ran count
+as at the limit.
+
+Where the log says that another pool is full (SGLang's `mamba usage`, say), that is named, and the
+advice is about that pool.
 
 A log says how many wait and not why. Where steps were recorded with their running slots and blocks,
 STV009 and STV010 say more, and this rule leaves them to those.
@@ -51,6 +56,11 @@ FIX_LIMIT = (
     "if always as many run, raise the limit on them (--max-num-seqs, --max-running-requests) "
     "while there is memory; else see what holds the head of the queue back"
 )
+FIX_POOL = (
+    "give the pool that is full more room (of SGLang, --max-mamba-cache-size, "
+    "--mamba-full-memory-ratio or --swa-full-tokens-ratio), or admit fewer requests; raising the "
+    "limit on running requests does not help"
+)
 FIX_NOBODY = (
     "see what the head of the queue lacks, since nobody behind it is looked at: a prompt longer "
     "than the pool, a grammar or adapter that is not ready, KV that was to be loaded"
@@ -69,6 +79,8 @@ class QueueWithRoom:
     max_usage: float = 0.5
     min_reports: int = 3
     min_ns: int = 10 * SECOND
+    near_limit: float = 0.85
+    full_pool: float = 0.9
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -80,17 +92,19 @@ class QueueWithRoom:
         running = pl.col("num_running")
         before = running.shift(1).over("rank").fill_null(running)
         has_prompts = (pl.col("prompt_rate") > 0).fill_null(value=False)
-        at_a_limit = (running == before) & pl.col("step").is_null()
+        is_near = running >= self.near_limit * running.max().over("rank")
+        at_a_limit = ((running == before) | is_near) & pl.col("step").is_null()
         waits = (
             (pl.col("num_waiting") > 0)
             & (pl.col("kv_usage") <= self.max_usage)
-            & pl.when(has_prompts).then(at_a_limit).otherwise(running <= before)
+            & pl.when(has_prompts).then(at_a_limit).otherwise((running <= before) | at_a_limit)
         )
         lasted = pl.col("end_ns") - pl.col("ts_ns")
         runs = streaks(
             _reports(trace),
             waits,
-            pl.col("num_waiting", "kv_usage", "num_running").max(),
+            pl.col("num_waiting", "kv_usage", "num_running", "pool_usage").max(),
+            pool=pl.col("pool").sort_by("pool_usage", "pool", nulls_last=False).last(),
         ).filter(pl.col("num_steps") >= self.min_reports, lasted >= self.min_ns)
         rows = worst_of_each_rank(runs).sort("rank").collect()
         return each(self, rows, self._finding, FIX_LIMIT, self.limit)
@@ -102,6 +116,9 @@ class QueueWithRoom:
             f"{times(int(row['num_waiting']), 'request')} wait while at most "
             f"{row['kv_usage']:.1%} of the KV cache is used and {running:,} run"
         )
+        is_full = (row["pool_usage"] or 0) >= self.full_pool
+        if is_full:
+            message += f"; {row['pool']} is {row['pool_usage']:.1%}"
         evidence: Evidence = {
             "longest run_reports": row["num_steps"],
             "reports": row["all_steps"],
@@ -110,7 +127,7 @@ class QueueWithRoom:
             "running at most": running,
             "used_share": round(row["kv_usage"], 4),
         }
-        fix = FIX_LIMIT if running else FIX_NOBODY
+        fix = FIX_POOL if is_full else FIX_LIMIT if running else FIX_NOBODY
         return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
 
 

@@ -63,6 +63,40 @@ def test_a_limit_is_found_though_prompts_come_in_as_others_leave(tmp_path: Path)
     assert found.evidence["running at most"] == 64
 
 
+def test_a_limit_is_found_though_the_number_that_run_varies_below_it(tmp_path: Path) -> None:
+    lines = [busy(10 * n, 58 + 6 * n % 7, 20 + n % 9, 14.0) for n in range(36)]
+
+    (found,) = QueueWithRoom().check(log_of(tmp_path, *lines))
+
+    assert found.evidence["running at most"] == 64
+    assert found.evidence["lasted_ns"] == 350_000_000_000
+
+
+@looped("name", ["mamba usage", "swa token usage"])
+def test_another_pool_that_is_full_is_named_instead_of_the_limit(tmp_path: Path, name: str) -> None:
+    lines = [
+        sglang(n, 2, 3, 0.34).replace("token usage: 0.34", f"token usage: 0.34, {name}: 0.98")
+        for n in range(15)
+    ]
+
+    (found,) = QueueWithRoom().check(log_of(tmp_path, *lines))
+
+    assert f"{name} is 98.0%" in found.message
+    assert "raise the limit" not in found.fix
+
+
+def test_another_pool_with_room_changes_nothing(tmp_path: Path) -> None:
+    lines = [
+        sglang(n, 2, 3, 0.34).replace("token usage: 0.34", "token usage: 0.34, mamba usage: 0.5")
+        for n in range(15)
+    ]
+
+    (found,) = QueueWithRoom().check(log_of(tmp_path, *lines))
+
+    assert "mamba" not in found.message
+    assert "--max-running-requests" in found.fix
+
+
 def test_a_log_that_does_not_say_how_full_the_cache_is_cannot_be_judged(tmp_path: Path) -> None:
     line = "mistralrs_core::engine::logger: Throughput (T/s) 11.20, Prefix cache hitrate 0.00%, " \
         "2 running, 1 waiting"  # fmt: skip
