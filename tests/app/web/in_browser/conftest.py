@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 PATIENCE_MS = 180_000  # a machine may be busy with other things; nothing here waits this long
 ABORTED = "net::ERR_ABORTED"
 IS_SETTLED = "() => document.getElementById('page')?.getAttribute('aria-busy') === 'false'"
+IS_OPEN = "() => document.getElementById('page') !== null"
+WALK = """(address) => {
+  document.activeElement.blur();
+  history.pushState(null, "", address);
+  dispatchEvent(new PopStateEvent("popstate"));
+}"""
+"""Go to an address as back and forward of the browser do, which open no page anew."""
 BLANK = "blank"
 WRONG: list[str] = []
 """What went wrong on the page in this test."""
@@ -32,14 +40,19 @@ WRONG: list[str] = []
 
 @dataclass(frozen=True)
 class Visit:
-    """The page of a trace that is served."""
+    """The page of a trace that is served; one that `stays` is not opened anew at each address."""
 
     page: Page
     url: str
+    stays: bool = False
 
     def go(self, query: str = "") -> Page:
         """Open an address and wait until all of it is there."""
-        self.page.goto(self.url + query)
+        if self.stays and self.page.url.startswith(self.url) and self.page.evaluate(IS_OPEN):
+            self.page.mouse.move(0, 0)
+            self.page.evaluate(WALK, self.url + query)
+        else:
+            self.page.goto(self.url + query)
         self.settle()
         return self.page
 
@@ -98,6 +111,46 @@ def visit_both(window: Page) -> Iterator[Callable[[Trace, Trace], Visit]]:
     assert WRONG == []
 
 
+@pytest.fixture
+def revisit(window: Page, request: pytest.FixtureRequest) -> Iterator[Callable[[Trace], Visit]]:
+    """Serve a trace and give its page as `visit` does, but do not open it anew if it is open.
+
+    It costs a quarter of that. It is for a test that changes only what is in the address: a place,
+    a range, lanes, colours, a tab. No overlay is open at its end, and no function is replaced.
+    """
+    with _left_as_it_was(window, request.session):
+        yield lambda trace: _visit_again(window, _server(trace))
+
+
+@pytest.fixture
+def revisit_both(
+    window: Page, request: pytest.FixtureRequest
+) -> Iterator[Callable[[Trace, Trace], Visit]]:
+    """Give the page of two traces side by side, and do not open it anew if it is open."""
+    with _left_as_it_was(window, request.session):
+        yield lambda a, b: _visit_again(window, _server_of_both(a, b))
+
+
+@contextmanager
+def _left_as_it_was(page: Page, session: pytest.Session) -> Iterator[None]:
+    """Take over the page of the test before if that one had no fault and was of this kind."""
+    if not stand().is_left_open:
+        begin(page)
+    WRONG.clear()
+    stand().is_left_open = False
+    num_failed = session.testsfailed
+    yield
+    forget(page)
+    assert WRONG == []
+    stand().is_left_open = session.testsfailed == num_failed
+
+
+def _visit_again(page: Page, server: Flask) -> Visit:
+    if not stand().shows(server):
+        page.goto(stand().blank)
+    return Visit(page, stand().show(server), stays=True)
+
+
 class Stand:
     """Serves one application after another at one address until the tests end.
 
@@ -106,6 +159,7 @@ class Stand:
 
     def __init__(self) -> None:
         self._application: WSGIApplication | None = None
+        self.is_left_open = False  # whether the next test may take over the page as it is
         listener = listen.bind("127.0.0.1", 0)
         self._url = listen.address("127.0.0.1", listener.getsockname()[1])
         serving = (listener, self, "127.0.0.1")
@@ -120,6 +174,10 @@ class Stand:
         """Serve an application from now on; its address."""
         self._application = application
         return self._url
+
+    def shows(self, application: WSGIApplication) -> bool:
+        """Tell whether this is the application that is served."""
+        return self._application is application
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Have the application that is shown answer a request."""
@@ -139,6 +197,7 @@ def stand() -> Stand:
 def begin(page: Page) -> None:
     """Leave the page of the test before, which would ask the next server, and forget its faults."""
     page.goto(stand().blank)
+    stand().is_left_open = False
     WRONG.clear()
 
 

@@ -28,8 +28,8 @@ def forward(opened: Visit) -> None:
     opened.settle()
 
 
-def test_back_and_forward_step_over_findings_tabs_and_jumps(visit: Open) -> None:
-    opened = visit(sample("mix-admission-before.trace"))
+def test_back_and_forward_step_over_findings_tabs_and_jumps(revisit: Open) -> None:
+    opened = revisit(sample("mix-admission-before.trace"))
     page = opened.go()
     been = [seen(page)]
     for act in ("n", "n", "2", "N"):
@@ -50,8 +50,8 @@ def test_back_and_forward_step_over_findings_tabs_and_jumps(visit: Open) -> None
         assert seen(page) == there
 
 
-def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(visit: Open) -> None:
-    opened = visit(sample("mix-admission-before.trace"))
+def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(revisit: Open) -> None:
+    opened = revisit(sample("mix-admission-before.trace"))
     page = opened.go()
     press(opened, "n")
     first = seen(page)

@@ -10,8 +10,8 @@ from tests.app.web.in_browser.hands import SMALL, Open, address, press
 pytestmark = pytest.mark.web
 
 
-def test_the_drawer_steps_through_the_run(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_the_drawer_steps_through_the_run(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?tab=step&step=2")
 
     page.get_by_text("next ▶").click()
@@ -22,8 +22,8 @@ def test_the_drawer_steps_through_the_run(visit: Open) -> None:
     expect(page.locator("#pane")).to_contain_text("3 of 6")
 
 
-def test_tables_are_chosen_and_sorted_and_queries_answered(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_tables_are_chosen_and_sorted_and_queries_answered(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?tab=table")
 
     page.locator("#pane a", has_text="batch_rows").click()
@@ -41,8 +41,8 @@ def test_tables_are_chosen_and_sorted_and_queries_answered(visit: Open) -> None:
     expect(page.locator("#pane tbody")).to_contain_text("207")
 
 
-def test_a_rule_explains_itself_and_escape_closes_it(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_rule_explains_itself_and_escape_closes_it(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?finding=COR001.1")
 
     page.get_by_text("explain COR001").click()
@@ -52,8 +52,8 @@ def test_a_rule_explains_itself_and_escape_closes_it(visit: Open) -> None:
     expect(page.locator("#explain")).not_to_be_visible()
 
 
-def test_help_lists_every_key(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_help_lists_every_key(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
 
     page.keyboard.press("?")
@@ -63,8 +63,8 @@ def test_help_lists_every_key(visit: Open) -> None:
     expect(page.locator("#help")).not_to_be_visible()
 
 
-def test_escape_in_a_line_leaves_the_line_and_nothing_else(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_escape_in_a_line_leaves_the_line_and_nothing_else(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?finding=COR001.1&tab=step")
     before = address(page)
     for line in ("#find", "#break"):

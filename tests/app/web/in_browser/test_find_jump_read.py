@@ -25,9 +25,9 @@ pytestmark = pytest.mark.web
 
 
 def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_why(
-    visit: Open,
+    revisit: Open,
 ) -> None:
-    opened = visit(SMALL)
+    opened = revisit(SMALL)
     page = opened.go()
     assert shown_range(page) == (0, NUM_STEPS * STEP_NS)
 
@@ -67,8 +67,8 @@ def test_an_address_shows_the_same_view_again(visit: Open) -> None:
     assert before["hide"] == ["decode"]
 
 
-def test_back_and_forward_go_through_what_was_looked_at(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_back_and_forward_go_through_what_was_looked_at(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     page.locator(".finding").first.click()
     opened.settle()
@@ -96,8 +96,8 @@ def test_bad_values_in_the_address_are_ignored(visit: Open) -> None:
     assert set(address(page)) <= {"t"}
 
 
-def test_search_finds_and_jumps(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_search_finds_and_jumps(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
 
     page.keyboard.press("/")

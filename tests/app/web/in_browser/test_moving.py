@@ -20,8 +20,8 @@ from tests.traces import trace_of
 pytestmark = pytest.mark.web
 
 
-def test_keys_move_zoom_and_walk(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_keys_move_zoom_and_walk(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     whole = shown_range(page)
 
@@ -46,8 +46,8 @@ def test_keys_move_zoom_and_walk(visit: Open) -> None:
     assert address(page)["step"] == "3"
 
 
-def test_keys_walk_along_a_lane_and_between_lanes(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_keys_walk_along_a_lane_and_between_lanes(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?sel=0@50000")
     assert view(page)["selection"]["start"] == 0
 
@@ -84,8 +84,8 @@ def test_a_lane_that_was_not_told_of_yet_is_not_drawn_as_one_in_which_nothing_ra
     assert len(colours_in(page, last)) > 4  # its ground and lines of the grid, and dots on them
 
 
-def test_many_quick_presses_are_all_counted(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_many_quick_presses_are_all_counted(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?step=0")
 
     for _ in range(4):
@@ -95,8 +95,8 @@ def test_many_quick_presses_are_all_counted(visit: Open) -> None:
     assert address(page)["step"] == "4"
 
 
-def test_the_mouse_selects_drags_and_zooms(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_the_mouse_selects_drags_and_zooms(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     row = page.locator("#names .row", has_text="engine").bounding_box()
     canvas = page.locator("#canvas").bounding_box()
@@ -125,9 +125,9 @@ def test_the_mouse_selects_drags_and_zooms(visit: Open) -> None:
 
 
 def test_a_key_zooms_at_the_time_that_is_under_a_resting_mouse_after_the_view_has_moved(
-    visit: Open,
+    revisit: Open,
 ) -> None:
-    opened = visit(SMALL)
+    opened = revisit(SMALL)
     page = opened.go()
     canvas = page.locator("#canvas").bounding_box()
     assert canvas
@@ -141,8 +141,8 @@ def test_a_key_zooms_at_the_time_that_is_under_a_resting_mouse_after_the_view_ha
     assert after[0] + (after[1] - after[0]) / 4 == pytest.approx(t0 + (t1 - t0) / 4, abs=2)
 
 
-def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     canvas = page.locator("#canvas").bounding_box()
     assert canvas
@@ -164,8 +164,8 @@ def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(visit: Open) -> No
     assert "mark" not in address(page)
 
 
-def test_a_click_on_a_chart_leads_to_the_step_below_the_mouse(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_click_on_a_chart_leads_to_the_step_below_the_mouse(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?tab=overview&step=2")
 
     for chart, share in (("#tokens", 0.78), ("#composition", 0.69), ("#composition", 0.81)):
@@ -181,8 +181,8 @@ def test_a_click_on_a_chart_leads_to_the_step_below_the_mouse(visit: Open) -> No
         assert address(page)["step"] == "2"
 
 
-def test_a_time_in_a_table_leads_there_at_the_same_zoom(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_time_in_a_table_leads_there_at_the_same_zoom(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go(f"?tab=table&table=steps&t=0..{STEP_NS}")
 
     page.locator("#pane td a", has_text="300,000").click()
@@ -191,8 +191,8 @@ def test_a_time_in_a_table_leads_there_at_the_same_zoom(visit: Open) -> None:
     assert shown_range(page) == (2.5 * STEP_NS, 3.5 * STEP_NS)
 
 
-def test_the_window_on_the_minimap_is_dragged(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_the_window_on_the_minimap_is_dragged(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go(f"?t=0..{STEP_NS}")
     overview = page.locator("#overview").bounding_box()
     assert overview
@@ -209,8 +209,8 @@ def test_the_window_on_the_minimap_is_dragged(visit: Open) -> None:
     assert t0 > STEP_NS
 
 
-def test_a_mark_on_the_minimap_leads_to_its_finding(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_mark_on_the_minimap_leads_to_its_finding(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
 
     page.locator("#marks a.error").first.click()
@@ -219,8 +219,8 @@ def test_a_mark_on_the_minimap_leads_to_its_finding(visit: Open) -> None:
     assert view(page)["finding"] == "COR001.1"
 
 
-def test_sections_and_groups_collapse_and_expand(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_sections_and_groups_collapse_and_expand(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
 
     page.locator("#names .row.section", has_text="requests").click()
@@ -231,8 +231,8 @@ def test_sections_and_groups_collapse_and_expand(visit: Open) -> None:
     expect(page.locator(".row.current")).to_contain_text("AIV1")
 
 
-def test_the_legend_hides_a_state(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_the_legend_hides_a_state(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     assert "#F5B971" in colours_in(page, 0)[:3]
 

@@ -25,8 +25,8 @@ def look_for(opened: Visit, words: str, key: str = "B", name: str = "break") -> 
     return opened.page
 
 
-def test_a_condition_is_typed_and_the_keys_go_to_its_hits(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_condition_is_typed_and_the_keys_go_to_its_hits(revisit: Open) -> None:
+    opened = revisit(SMALL)
     opened.go()
 
     page = look_for(opened, "steps: step > 2")
@@ -43,8 +43,8 @@ def test_a_condition_is_typed_and_the_keys_go_to_its_hits(visit: Open) -> None:
     expect(page.locator("#told")).to_have_text(f"{HIT_GLYPH} 1 hit")
 
 
-def test_without_a_condition_the_key_for_the_next_hit_asks_for_one(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_without_a_condition_the_key_for_the_next_hit_asks_for_one(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
 
     press(opened, "c")
@@ -52,8 +52,8 @@ def test_without_a_condition_the_key_for_the_next_hit_asks_for_one(visit: Open) 
     expect(page.locator("#break")).to_be_focused()
 
 
-def test_buttons_lead_from_hit_to_hit_and_the_way_back_is_in_the_history(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_buttons_lead_from_hit_to_hit_and_the_way_back_is_in_the_history(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?tab=step&break=steps:step>2")
 
     for _ in range(2):
@@ -70,8 +70,8 @@ def test_buttons_lead_from_hit_to_hit_and_the_way_back_is_in_the_history(visit: 
     expect(page.locator("#told")).to_have_text(f"{HIT_GLYPH} hit 2 of 3")
 
 
-def test_a_link_to_a_hit_between_steps_shows_the_same_to_whoever_opens_it(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_link_to_a_hit_between_steps_shows_the_same_to_whoever_opens_it(revisit: Open) -> None:
+    opened = revisit(SMALL)
     opened.go()
     page = look_for(opened, "admitted 2")
     press(opened, "c")
@@ -86,8 +86,8 @@ def test_a_link_to_a_hit_between_steps_shows_the_same_to_whoever_opens_it(visit:
     expect(page.locator("#break")).to_have_value("admitted 2")
 
 
-def test_every_hit_is_marked_over_the_load_until_nothing_is_looked_for(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_every_hit_is_marked_over_the_load_until_nothing_is_looked_for(revisit: Open) -> None:
+    opened = revisit(SMALL)
     opened.go()
     page = look_for(opened, "steps: step > 2")
     marks = page.locator("#stops a")
@@ -106,8 +106,8 @@ def test_every_hit_is_marked_over_the_load_until_nothing_is_looked_for(visit: Op
     assert "break" not in address(page)
 
 
-def test_what_is_wrong_is_said_in_a_line_as_text_and_can_be_mended(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_what_is_wrong_is_said_in_a_line_as_text_and_can_be_mended(revisit: Open) -> None:
+    opened = revisit(SMALL)
     opened.go()
 
     page = look_for(opened, "steps: num_wating > 1")
@@ -121,8 +121,8 @@ def test_what_is_wrong_is_said_in_a_line_as_text_and_can_be_mended(visit: Open) 
     expect(page.locator("#told")).to_contain_text("1 hit")
 
 
-def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(revisit: Open) -> None:
+    opened = revisit(SMALL)
     opened.go("?step=1")
 
     page = look_for(opened, "kv_blocks_free", "V", "value")
@@ -136,8 +136,8 @@ def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(visit: Open
     assert address(page)["step"] == "4"
 
 
-def test_a_click_on_a_mark_goes_to_the_hit_on_whatever_rank(visit: Open) -> None:
-    opened = visit(RANKS)
+def test_a_click_on_a_mark_goes_to_the_hit_on_whatever_rank(revisit: Open) -> None:
+    opened = revisit(RANKS)
     page = opened.go("?tab=step&break=steps: rank = 1")
     before = view(page)["t0"]
 

@@ -16,8 +16,8 @@ from tests.tiers import slow
 pytestmark = pytest.mark.web
 
 
-def test_find_a_conflict_and_go_back_to_who_lost_the_block(visit: Open) -> None:
-    opened = visit(sample(stories.BEFORE))
+def test_find_a_conflict_and_go_back_to_who_lost_the_block(revisit: Open) -> None:
+    opened = revisit(sample(stories.BEFORE))
     page = opened.go()
     pane, told = page.locator("#pane"), page.locator("#told")
 
@@ -42,8 +42,8 @@ def test_find_a_conflict_and_go_back_to_who_lost_the_block(visit: Open) -> None:
     expect(told).to_have_text(stories.TAKEN[0])
 
 
-def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(visit: Open) -> None:
-    opened = visit(sample(stories.AFTER))
+def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(revisit: Open) -> None:
+    opened = revisit(sample(stories.AFTER))
     page = opened.go()
 
     look_for(opened, stories.TAKEN_AWAY)
@@ -52,8 +52,8 @@ def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(visit: Open) 
     expect(page.locator("#stops a")).to_have_count(0)
 
 
-def test_why_a_request_waits_is_told_with_the_row_that_proves_it(visit: Open) -> None:
-    opened = visit(sample(stories.BEFORE))
+def test_why_a_request_waits_is_told_with_the_row_that_proves_it(revisit: Open) -> None:
+    opened = revisit(sample(stories.BEFORE))
     page = opened.go(f"?tab=step&step={stories.WAITS_AT}")
 
     page.locator("#pane a.tag", has_text=stories.WHO).click()
@@ -97,8 +97,8 @@ def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
     assert address(page)["what"] == stories.ASKED
 
 
-def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(visit: Open) -> None:
-    opened = visit(sample(stories.BEFORE))
+def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> None:
+    opened = revisit(sample(stories.BEFORE))
     opened.go()
 
     page = look_for(opened, "nobody", "W", "what")

@@ -9,20 +9,10 @@ from playwright.sync_api import Page, expect
 
 from stepscope.app.web import panes
 from tests.app.web.in_browser.hands import SMALL, Open, press, sample
-from tests.app.web.in_browser.looks.geometry import grounds_at
-from tests.conftest import ROOT
+from tests.app.web.in_browser.looks.geometry import AXE, NO_AXE, faults, grounds_at
 from tests.tiers import slow
 
 pytestmark = pytest.mark.web
-
-AXE = ROOT / "tests/app/web/scripts/node_modules/axe-core/axe.min.js"
-WRONG = """async () => {
-  const { violations } = await axe.run(document, {
-    runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],
-  });
-  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html, failureSummary }) =>
-    `${id}: ${html.slice(0, 160)} (${failureSummary.slice(0, 300)})`));
-}"""
 
 
 @pytest.fixture
@@ -31,18 +21,10 @@ def themed(window: Page) -> Iterator[Page]:
     window.emulate_media(color_scheme="dark")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed; see CONTRIBUTING.md")
-@pytest.mark.parametrize(
-    ("name", "num_grounds"),
-    [
-        pytest.param("fcfs-preemption-before", 1),
-        pytest.param("fcfs-preemption-before", 2, marks=slow),
-        pytest.param("mix-admission-before", 2, marks=slow),
-    ],
-)
-def test_axe_finds_nothing_on_any_tab(
-    name: str, num_grounds: int, visit: Open, themed: Page
-) -> None:
+@slow
+@pytest.mark.skipif(not AXE.exists(), reason=NO_AXE)
+@pytest.mark.parametrize("name", ["fcfs-preemption-before", "mix-admission-before"])
+def test_axe_finds_nothing_on_any_tab(name: str, visit: Open, themed: Page) -> None:
     opened = visit(sample(f"{name}.trace"))
     page = opened.go("?step=2")
     page.evaluate(AXE.read_text("utf-8"))
@@ -50,17 +32,17 @@ def test_axe_finds_nothing_on_any_tab(
     wrong = {}
     for number, tab in enumerate(panes.PANES):
         page.locator(f"#tab-{tab.name}").click()
-        for theme in grounds_at(number, num_grounds):
+        for theme in grounds_at(number, 2):
             themed.emulate_media(color_scheme=theme)
             opened.settle()
             page.mouse.move(0, 0)
-            wrong[tab.name, theme] = page.evaluate(WRONG)
-    assert len(wrong) == num_grounds * len(panes.PANES)
+            wrong[tab.name, theme] = faults(page)
+    assert len(wrong) == 2 * len(panes.PANES)
     assert {place: found for place, found in wrong.items() if found} == {}
 
 
-def test_what_is_selected_is_said(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_what_is_selected_is_said(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     told = page.get_by_role("status")
 
@@ -72,8 +54,8 @@ def test_what_is_selected_is_said(visit: Open) -> None:
     expect(told).to_contain_text("lane ")
 
 
-def test_lanes_are_an_outline_that_says_what_is_open_and_where_one_is(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_lanes_are_an_outline_that_says_what_is_open_and_where_one_is(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?sel=0@50000")
 
     lanes = page.get_by_role("tree", name="lanes")
@@ -101,8 +83,8 @@ def test_tab_leads_through_the_page_and_out_of_it(visit: Open) -> None:
     assert len(been) < 80
 
 
-def test_help_takes_the_focus_and_gives_it_back(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_help_takes_the_focus_and_gives_it_back(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go()
     page.locator("#save").focus()
 
