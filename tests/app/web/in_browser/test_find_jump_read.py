@@ -47,8 +47,8 @@ def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_wh
     assert "#F2E962" in colours_in(page, view(page)["lane"])
 
 
-def test_an_address_shows_the_same_view_again(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_an_address_shows_the_same_view_again(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = opened.go("?finding=COR001.1&tab=step")
     page.locator("#names .row", has_text="engine").hover()
     page.locator("#names .row", has_text="engine").locator(".pin").click()
@@ -87,15 +87,6 @@ def test_back_and_forward_go_through_what_was_looked_at(revisit: Open) -> None:
     expect(page.locator("#about")).to_contain_text("COR001")
 
 
-def test_bad_values_in_the_address_are_ignored(visit: Open) -> None:
-    opened = visit(SMALL)
-
-    page = opened.go("?t=9..1&sel=77@x&finding=NO.1&pin=a,99&hide=<b>&tab=zzz&step=-4&go=away")
-
-    assert shown_range(page) == (0, NUM_STEPS * STEP_NS)
-    assert set(address(page)) <= {"t"}
-
-
 def test_search_finds_and_jumps(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
@@ -122,3 +113,12 @@ def test_a_recorded_scenario_is_found_jumped_to_and_read(visit: Open, tmp_path: 
     expect(page.locator("#about")).to_contain_text("AIVs not consulted")
     expect(page.locator(".row.current")).to_be_in_viewport()
     assert "#F2E962" in colours_in(page, view(page)["lane"])
+
+
+def test_bad_values_in_the_address_are_ignored(visit: Open) -> None:
+    opened = visit(SMALL)
+
+    page = opened.go("?t=9..1&sel=77@x&finding=NO.1&pin=a,99&hide=<b>&tab=zzz&step=-4&go=away")
+
+    assert shown_range(page) == (0, NUM_STEPS * STEP_NS)
+    assert set(address(page)) <= {"t"}

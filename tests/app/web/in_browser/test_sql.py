@@ -45,8 +45,8 @@ def ask(opened: Visit, query: str) -> Page:
     return page
 
 
-def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(visit: Open) -> None:
-    page = visit(SMALL).go("?tab=sql")
+def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(revisit: Open) -> None:
+    page = revisit(SMALL).go("?tab=sql")
     line(page).press_sequentially("select 1 from st")
     expect(words(page).first).to_contain_text("steps")
     page.keyboard.press("Escape")
@@ -62,21 +62,8 @@ def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(visit: Open) -> N
     expect(page.locator("#sql")).to_be_focused()
 
 
-def test_arrows_bring_back_what_was_asked_before(visit: Open) -> None:
-    asked("select 1 as one")
-    asked("select 2 as two")
-    page = visit(SMALL).go("?tab=sql")
-    line(page).press_sequentially("mine")
-    seen = []
-    for key in ("ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown"):
-        page.keyboard.press(key)
-        seen.append(page.locator("#sql").input_value())
-
-    assert seen == ["select 2 as two", "select 1 as one", "select 2 as two", "mine"]
-
-
-def test_cells_of_an_answer_lead_to_the_step_the_request_and_the_time(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_cells_of_an_answer_lead_to_the_step_the_request_and_the_time(revisit: Open) -> None:
+    opened = revisit(SMALL)
     query = "select rank, step, request, ts_ns from batch_rows where step = 3 limit 1"
     page = ask(opened, query)
     assert asked_before() == [query]
@@ -95,8 +82,8 @@ def test_cells_of_an_answer_lead_to_the_step_the_request_and_the_time(visit: Ope
     assert (address(page)["tab"], address(page)["request"]) == ("request", "req-0")
 
 
-def test_a_core_of_an_answer_selects_what_ran_there(visit: Open) -> None:
-    opened = visit(SMALL)
+def test_a_core_of_an_answer_selects_what_ran_there(revisit: Open) -> None:
+    opened = revisit(SMALL)
     page = ask(opened, "select core, ts_ns from core_spans where task = 2 and core = 0")
     page.locator("#pane tbody a").first.click()
     opened.settle()
@@ -104,9 +91,9 @@ def test_a_core_of_an_answer_selects_what_ran_there(visit: Open) -> None:
     assert view(page)["selection"]["start"] == 210 * US
 
 
-def test_an_answer_is_downloaded(visit: Open, tmp_path: Path) -> None:
+def test_an_answer_is_downloaded(revisit: Open, tmp_path: Path) -> None:
     query = "select step, kind from steps order by step"
-    page = ask(visit(SMALL), query)
+    page = ask(revisit(SMALL), query)
     for form, read in READ.items():
         with page.expect_download() as download:
             page.locator(f"#export-{form}").click()
@@ -117,11 +104,24 @@ def test_an_answer_is_downloaded(visit: Open, tmp_path: Path) -> None:
         assert file.name == f"small-trace-query.{form}"
 
 
-def test_hostile_text_in_an_answer_is_text(visit: Open) -> None:
+def test_hostile_text_in_an_answer_is_text(revisit: Open) -> None:
     trace = conflict_trace(request=HOSTILE, push=SCRIPT)
-    page = ask(visit(trace), "select request from batch_rows where request like '<img%' limit 1")
+    page = ask(revisit(trace), "select request from batch_rows where request like '<img%' limit 1")
 
     expect(page.locator("#pane tbody")).to_contain_text(HOSTILE)
-    page = ask(visit(trace), f"select '{HOSTILE}' as said")
+    page = ask(revisit(trace), f"select '{HOSTILE}' as said")
     expect(page.locator("#asked")).to_contain_text(HOSTILE)
     assert page.evaluate("window.hacked") is None
+
+
+def test_arrows_bring_back_what_was_asked_before(visit: Open) -> None:
+    asked("select 1 as one")
+    asked("select 2 as two")
+    page = visit(SMALL).go("?tab=sql")
+    line(page).press_sequentially("mine")
+    seen = []
+    for key in ("ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+        seen.append(page.locator("#sql").input_value())
+
+    assert seen == ["select 2 as two", "select 1 as one", "select 2 as two", "mine"]

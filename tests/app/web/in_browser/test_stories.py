@@ -42,16 +42,6 @@ def test_find_a_conflict_and_go_back_to_who_lost_the_block(revisit: Open) -> Non
     expect(told).to_have_text(stories.TAKEN[0])
 
 
-def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(revisit: Open) -> None:
-    opened = revisit(sample(stories.AFTER))
-    page = opened.go()
-
-    look_for(opened, stories.TAKEN_AWAY)
-
-    expect(page.locator("#pane")).to_contain_text(stories.NOWHERE)
-    expect(page.locator("#stops a")).to_have_count(0)
-
-
 def test_why_a_request_waits_is_told_with_the_row_that_proves_it(revisit: Open) -> None:
     opened = revisit(sample(stories.BEFORE))
     page = opened.go(f"?tab=step&step={stories.WAITS_AT}")
@@ -69,6 +59,16 @@ def test_why_a_request_waits_is_told_with_the_row_that_proves_it(revisit: Open) 
     page.go_back()
     opened.settle()
     expect(why).to_contain_text(stories.CAUSE)
+
+
+def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(revisit: Open) -> None:
+    opened = revisit(sample(stories.AFTER))
+    page = opened.go()
+
+    look_for(opened, stories.TAKEN_AWAY)
+
+    expect(page.locator("#pane")).to_contain_text(stories.NOWHERE)
+    expect(page.locator("#stops a")).to_have_count(0)
 
 
 def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(

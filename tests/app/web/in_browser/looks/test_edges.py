@@ -30,10 +30,10 @@ EDGES = """() => ["overview", "canvas"].map((id) => {
 
 @pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_load_of_all_time_has_the_edges_of_the_lanes(
-    width: int, visit: Open, sized: Page
+    width: int, revisit: Open, sized: Page
 ) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
-    page = visit(sample(BEFORE)).go()
+    page = revisit(sample(BEFORE)).go()
 
     load, lanes = page.evaluate(EDGES)
 

@@ -24,10 +24,10 @@ HINT = """() => {
 
 @pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
-    width: int, visit: Open, sized: Page
+    width: int, revisit: Open, sized: Page
 ) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
-    page = visit(sample(BEFORE)).go()
+    page = revisit(sample(BEFORE)).go()
 
     run = page.locator("#trace")
     assert run.evaluate("e => e.scrollWidth <= e.clientWidth")
@@ -39,8 +39,8 @@ def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
     assert help_button["x"] + help_button["width"] <= width
 
 
-def test_all_charts_of_batches_are_in_sight_and_follow_the_drawer(visit: Open) -> None:
-    opened = visit(sample(BEFORE))
+def test_all_charts_of_batches_are_in_sight_and_follow_the_drawer(revisit: Open) -> None:
+    opened = revisit(sample(BEFORE))
     page = opened.go("?tab=overview")
     charts, pane = page.locator("#composition"), page.locator("#pane")
 

@@ -100,7 +100,7 @@ def test_a_window_that_becomes_small_hides_no_panel_and_gives_back_what_was_want
 
 
 def test_what_a_browser_remembers_may_be_anything(opened: Visit) -> None:
-    page = opened.go()
+    page = opened.page
     for said in ("null", "[1", '{"drawer": "x", "details": 1e99}'):
         page.evaluate("said => localStorage.setItem('stepscope.panels', said)", said)
         opened.go()

@@ -77,9 +77,9 @@ def compared(page: Page, seed: int, *given: Any) -> dict[str, Any]:
 
 
 def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_other(
-    visit: Open,
+    revisit: Open,
 ) -> None:
-    page = visit(SMALL).go()
+    page = revisit(SMALL).go()
 
     for seed, most in product((1, 2), (3, 256)):
         found = compared(page, seed, 301, 7, None, most)
@@ -89,8 +89,8 @@ def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_othe
         assert found["rows"] == 7 * 16, (seed, most)
 
 
-def test_one_row_is_enough_for_what_is_the_same_in_all(visit: Open) -> None:
-    page = visit(SMALL).go()
+def test_one_row_is_enough_for_what_is_the_same_in_all(revisit: Open) -> None:
+    page = revisit(SMALL).go()
     rows = {("solid",): 1, ("ticks",): 1, ("solid", "ticks"): 1, ("hollow",): 16, ("mark",): 16,
             ("hatch",): 16}  # fmt: skip
 

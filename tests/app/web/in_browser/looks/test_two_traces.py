@@ -125,8 +125,8 @@ def test_the_other_of_a_lane_is_told_beside_what_is_selected(visit_both: OpenBot
     expect(page.locator("#about")).to_contain_text("in B, at the same place")
 
 
-def test_hostile_names_are_harmless_on_the_page_of_both(visit_both: OpenBoth) -> None:
-    opened = visit_both(hostile_trace(), hostile_trace())
+def test_hostile_names_are_harmless_on_the_page_of_both(revisit_both: OpenBoth) -> None:
+    opened = revisit_both(hostile_trace(), hostile_trace())
     for tab in ("findings", "overview", "blame", "step"):
         opened.go(f"?tab={tab}")
     press(opened, "D n l t X")

@@ -134,8 +134,8 @@ def test_a_double_click_on_the_ruler_puts_one_and_a_click_goes_there(visit: Open
     assert [each[0] for each in flags_in(page)] == ["flag-1"]
 
 
-def test_what_is_wrong_with_a_name_is_said_and_escape_leaves_the_form_alone(visit: Open) -> None:
-    opened = visit(conflict_trace())
+def test_what_is_wrong_with_a_name_is_said_and_escape_leaves_the_form_alone(revisit: Open) -> None:
+    opened = revisit(conflict_trace())
     page = opened.go("?sel=1@0")
     press(opened, "y")
     line = page.locator("#flag-text")
