@@ -126,7 +126,10 @@ def revisit(window: Page, request: pytest.FixtureRequest) -> Iterator[Callable[[
 def revisit_both(
     window: Page, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[Trace, Trace], Visit]]:
-    """Give the page of two traces side by side, and do not open it anew if it is open."""
+    """Give the page of two traces side by side, and do not open it anew if it is open.
+
+    It is for a test that leaves them aligned as at first: that is not changed by the address alone.
+    """
     with _left_as_it_was(window, request.session):
         yield lambda a, b: _visit_again(window, _server_of_both(a, b))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page
 
-from tests.app.web.in_browser.conftest import Visit
+from tests.app.web.in_browser.conftest import Visit, begin
 from tests.app.web.in_browser.hands import SMALL, Open, press, view
 
 pytestmark = pytest.mark.web
@@ -71,7 +71,7 @@ def test_a_copied_address_opens_the_same_view(revisit: Open) -> None:
     press(opened, "n w p 2")
     there, shown = seen(page), view(page)
 
-    page.goto("about:blank")
+    begin(page)
     opened.go(there[-1].removeprefix(opened.url))
     assert seen(page) == there
     assert view(page) == shown

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
+from tests.app.web.in_browser.conftest import begin
 from tests.app.web.in_browser.hands import (
     SMALL,
     Open,
@@ -56,7 +57,7 @@ def test_an_address_shows_the_same_view_again(revisit: Open) -> None:
     press(opened, "w w d m")
     before, spelled = view(page), page.url
 
-    page.goto("about:blank")
+    begin(page)
     page = opened.go("?" + urlsplit(spelled).query)
 
     after = view(page)

@@ -38,11 +38,15 @@ def words(page: Page) -> Locator:
 
 def ask(opened: Visit, query: str) -> Page:
     page = opened.go("?tab=sql")
-    line(page).press_sequentially(query)
-    page.keyboard.press("Control+Enter")
-    expect(page.locator("#pane .failure, #pane table")).to_be_visible()
-    opened.settle()
+    line(page).fill(query)
+    run(opened)
     return page
+
+
+def run(opened: Visit) -> None:
+    opened.page.keyboard.press("Control+Enter")
+    expect(opened.page.locator("#pane .failure, #pane table")).to_be_visible()
+    opened.settle()
 
 
 def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(revisit: Open) -> None:
@@ -65,7 +69,9 @@ def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(revisit: Open) ->
 def test_cells_of_an_answer_lead_to_the_step_the_request_and_the_time(revisit: Open) -> None:
     opened = revisit(SMALL)
     query = "select rank, step, request, ts_ns from batch_rows where step = 3 limit 1"
-    page = ask(opened, query)
+    page = opened.go("?tab=sql")
+    line(page).press_sequentially(query)
+    run(opened)
     assert asked_before() == [query]
     cells = page.locator("#pane tbody a")
     expect(cells).to_have_count(3)

@@ -61,6 +61,19 @@ def test_why_a_request_waits_is_told_with_the_row_that_proves_it(revisit: Open) 
     expect(why).to_contain_text(stories.CAUSE)
 
 
+def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> None:
+    opened = revisit(sample(stories.BEFORE))
+    opened.go()
+
+    page = look_for(opened, "nobody", "W", "what")
+
+    told = page.locator("#what-told")
+    expect(told.locator(".failure")).to_have_text(
+        "no variant is called 'nobody'; try before, after, order-only, defer-only"
+    )
+    expect(told.locator("#what-choices")).to_contain_text(stories.ASKED)
+
+
 def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(revisit: Open) -> None:
     opened = revisit(sample(stories.AFTER))
     page = opened.go()
@@ -95,19 +108,6 @@ def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
     opened.settle()
     expect(page.locator("#pane")).to_contain_text(stories.DIVERGED_PLACE)
     assert address(page)["what"] == stories.ASKED
-
-
-def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> None:
-    opened = revisit(sample(stories.BEFORE))
-    opened.go()
-
-    page = look_for(opened, "nobody", "W", "what")
-
-    told = page.locator("#what-told")
-    expect(told.locator(".failure")).to_have_text(
-        "no variant is called 'nobody'; try before, after, order-only, defer-only"
-    )
-    expect(told.locator("#what-choices")).to_contain_text(stories.ASKED)
 
 
 @slow

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
+from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit, stand
 from tests.app.web.in_browser.hands import SMALL, Open
 
 pytestmark = pytest.mark.web
@@ -27,11 +27,17 @@ def timed(chromium: Browser) -> Iterator[Page]:
 
 
 @pytest.fixture
-def apart(timed: Page, visit: Open) -> Iterator[Page]:
-    """The same page, on which something may go wrong, loaded again and with everything there."""
-    Visit(timed, visit(SMALL).url).go()
+def apart(timed: Page, visit: Open, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The same page, on which something may go wrong, with everything there.
+
+    It is opened anew only after a test that failed.
+    """
+    if request.session.testsfailed:
+        timed.goto(stand().blank)
+    Visit(timed, visit(SMALL).url, stays=True).go()
     yield timed
     timed.unroute_all()
+    timed.evaluate("() => { globalThis.fetch = globalThis.fetched ?? globalThis.fetch; }")
 
 
 def settled(page: Page) -> None:
@@ -46,7 +52,7 @@ UP_TO_DATE = """async () => {
 }"""
 """Whether the picture is of what is looked at, and half as much beside it."""
 HELD = """() => {
-  const fetched = globalThis.fetch;
+  globalThis.fetched ??= globalThis.fetch;
   globalThis.held = [];
   globalThis.fetch = (where, given) => where !== "picture" ? fetched(where, given) : new Promise(
     (answer) => held.push(() => answer(fetched(where, { ...given, signal: undefined }))));

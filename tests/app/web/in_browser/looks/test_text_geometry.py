@@ -22,7 +22,8 @@ SIZES = ((1000, 700), (1280, 800), (2560, 1440))
 def test_every_tab_is_legible_at_two_sizes_and_axe_finds_nothing(visit: Open, sized: Page) -> None:
     """Around the drawer the page is the same on every tab: axe looks at it on the first."""
     sizes, is_there = (SIZES[0], SIZES[-1]), AXE.exists()
-    cut, found = {}, {}
+    cut: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for place in each_tab(visit, sized, SAMPLES[0], sizes, 1):
         cut[place] = muddled(sized)
         tab = place.split(",")[0]

@@ -68,8 +68,8 @@ def test_compare_before_and_after(visit_both: OpenBoth) -> None:
     assert "B − A" in told(opened)
 
 
-def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth) -> None:
-    opened = before_and_after(visit_both)
+def test_times_of_a_stand_above_those_of_b(revisit_both: OpenBoth) -> None:
+    opened = before_and_after(revisit_both)
     page = opened.go()
     expect(page.locator("#corner")).to_have_text("time A\ntime B")
     with page.expect_download() as download:
@@ -85,6 +85,15 @@ def test_times_of_a_stand_above_those_of_b(visit_both: OpenBoth) -> None:
     assert len(heights) == 2
     for y in heights:
         assert sum(each == y for each, _ in times) >= 3
+
+
+def test_the_other_of_a_lane_is_told_beside_what_is_selected(revisit_both: OpenBoth) -> None:
+    opened = before_and_after(revisit_both)
+    page = opened.go()
+    lane = next(lanes[0] for kind, _, lanes in rows(page) if kind == "lane")
+    opened.go(f"?sel={lane}@2000000")
+
+    expect(page.locator("#about")).to_contain_text("in B, at the same place")
 
 
 def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth) -> None:
@@ -114,15 +123,6 @@ def test_an_address_that_means_no_alignment_is_as_at_first(visit_both: OpenBoth)
     page = opened.go("?align=request:0:nobody")
 
     expect(page.locator("#aligned")).to_contain_text(stories.COMPARED_AS)
-
-
-def test_the_other_of_a_lane_is_told_beside_what_is_selected(visit_both: OpenBoth) -> None:
-    opened = before_and_after(visit_both)
-    page = opened.go("?align=step")
-    lane = next(lanes[0] for kind, _, lanes in rows(page) if kind == "lane")
-    opened.go(f"?sel={lane}@2000000")
-
-    expect(page.locator("#about")).to_contain_text("in B, at the same place")
 
 
 def test_hostile_names_are_harmless_on_the_page_of_both(revisit_both: OpenBoth) -> None:
