@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from textual.pilot import Pilot
-from textual.screen import Screen
+from textual.screen import UPDATE_PERIOD, Screen
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import WorkerCancelled
@@ -28,8 +28,8 @@ NUM_STEPS = 12
 WIDE, USUAL, NARROW = (160, 48), (120, 34), (80, 24)
 CORES = {"AIC": 0, "AIV0": 1, "AIV1": 2}
 Row = dict[str, Any]
-FRAME_S = 1 / 60
-ENOUGH_ALIKE, MOST_FRAMES = 2, 1_000
+FRAME_S = 2 * UPDATE_PERIOD  # whatever is due has then been drawn
+ENOUGH_ALIKE, MOST_FRAMES = 2, 10_000
 PATIENCE_S = 180.0  # a machine may be busy with other things; nothing here waits this long
 
 
@@ -245,13 +245,27 @@ async def settle(pilot: Pilot[Any]) -> None:
         await pilot._wait_for_screen()  # until every widget has handled what it was sent
         await asyncio.sleep(FRAME_S)
         _hold_cursors(pilot.app.screen)
-        screen, shown = pilot.app.screen, screen_text(pilot)
-        is_due = screen._layout_required or screen._dirty_widgets or list(pilot.app.workers)
-        frames_alike = 0 if is_due or shown != seen else frames_alike + 1
+        if _is_due(pilot):
+            frames_alike = 0
+            continue
+        shown = screen_text(pilot)
+        frames_alike = frames_alike + 1 if shown == seen else 0
         if frames_alike == ENOUGH_ALIKE:
             return
         seen = shown
     raise AssertionError("the screen does not settle")
+
+
+def _is_due(pilot: Pilot[Any]) -> bool:
+    """Whether something is still to be laid out, drawn, called, moved or answered by a thread."""
+    screen, animator = pilot.app.screen, pilot.app.animator
+    return bool(
+        screen._layout_required
+        or screen._dirty_widgets
+        or screen._callbacks
+        or not animator._complete_event.is_set()
+        or list(pilot.app.workers)
+    )
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:

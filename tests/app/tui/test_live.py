@@ -20,7 +20,6 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.both_fronts.recording_process import HOSTILE, recording
 from tests.app.tui.stage import (
-    FRAME_S,
     RESULT,
     WIDE,
     app_of,
@@ -129,7 +128,7 @@ async def test_nothing_comes_while_it_is_held(tmp_path: Path) -> None:
             await until(pilot, lambda: not app_of(pilot).strip.is_asking)
             engine.steps(5)
             before = app_of(pilot).opened
-            await asyncio.sleep(5 * FRAME_S)
+            await asyncio.sleep(5 / 60)
             assert app_of(pilot).opened is before
 
             await pilot.press("H")

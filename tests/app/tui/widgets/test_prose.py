@@ -14,6 +14,7 @@ from textual.app import App, ComposeResult
 from stepscope.app.present.blocks import Fact, Heading, Paragraph
 from stepscope.app.tui.cells import Line, strip_of
 from stepscope.app.tui.widgets.prose import Prose, Shown, lay_out
+from tests.tiers import examples
 
 WIDTH, HEIGHT = 40, 8
 TEXTS = st.text("ab ", min_size=1, max_size=60)
@@ -54,7 +55,7 @@ async def screens(shown: list[list[Shown]], lines: int) -> list[list[str]]:
 
 
 @given(st.lists(SHOWN, min_size=2, max_size=5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_pane_that_showed_other_text_looks_like_a_new_one(shown: list[list[Shown]]) -> None:
     one_by_one = asyncio.run(screens(shown, 0))
 
