@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from stepscope.app.cli import main
 from stepscope.app.present.plain_text import lines
 from stepscope.app.replay.compared import compared
-from stepscope.app.replay.what_if.came import Came, Figures
+from stepscope.app.replay.what_if.came import Came, Figures, Said
 from stepscope.app.replay.what_if.runs import CANCELLED, CHILD, Run, WhatIfs
 from stepscope.app.replay.what_if.told import ended, run_told
 from stepscope.ingest.errors import ConfigError
@@ -37,6 +39,19 @@ def asked(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = WhatIfs(Trace.open(sample_traces / stories.BEFORE))
     yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def fixed(
+    sample_traces: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[WhatIfs, Run]]:
+    """The run with the fix, over."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("fixed")))
+        found = WhatIfs(Trace.open(sample_traces / stories.BEFORE))
+        run = until_over(found, found.start("after"))
+    yield found, run
     found.close()
 
 
@@ -67,8 +82,10 @@ def told_rows(figures: Figures | None) -> list[str]:
     return [" ".join(row) for row in figures.rows] if figures else []
 
 
-def test_the_figures_are_those_of_diff_over_the_trace_that_was_kept(asked: WhatIfs) -> None:
-    run = until_over(asked, asked.start("after"))
+def test_the_figures_are_those_of_diff_over_the_trace_that_was_kept(
+    fixed: tuple[WhatIfs, Run],
+) -> None:
+    asked, run = fixed
     came = came_of(run)
 
     both = compared((asked.trace, Trace.open(run.out)), rules=True, report=lambda *_: None)
@@ -86,22 +103,22 @@ def test_the_figures_are_those_of_diff_over_the_trace_that_was_kept(asked: WhatI
 
 
 def test_the_trace_that_was_kept_is_what_the_command_records(
-    asked: WhatIfs, tmp_path: Path
+    fixed: tuple[WhatIfs, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = until_over(asked, asked.start("num_kv_blocks=80"))
+    _, run = fixed
+    monkeypatch.chdir(tmp_path)
 
     words = run.command.removeprefix("stepscope ").split()
-    subprocess.run(
-        [sys.executable, "-m", "stepscope.app", *words], cwd=tmp_path, check=False,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
+    main(words)
 
     by_command = Trace.open(tmp_path / words[-1])
     assert by_command.steps.collect().equals(Trace.open(run.out).steps.collect())
 
 
-def test_what_was_run_before_is_not_run_again_however_it_is_typed(asked: WhatIfs) -> None:
-    first = until_over(asked, asked.start("after"))
+def test_what_was_run_before_is_not_run_again_however_it_is_typed(
+    fixed: tuple[WhatIfs, Run],
+) -> None:
+    asked, first = fixed
 
     assert asked.start("--variant=after") is first
     assert asked.of("  after ") is first
@@ -143,31 +160,22 @@ def test_a_process_ends_with_the_one_that_started_it_whatever_ended_that(
 ) -> None:
     code = (
         "import subprocess, sys, time\n"
-        f"child = subprocess.Popen([sys.executable, '-m', {CHILD!r}, *sys.argv[1:]],"
-        " stdout=subprocess.DEVNULL, start_new_session=True)\n"
-        "print(child.pid, flush=True)\n"
+        f"subprocess.Popen([sys.executable, '-m', {CHILD!r}, *sys.argv[1:]],"
+        " start_new_session=True)\n"
         "time.sleep(600)\n"
     )
     given = [str(sample_traces / stories.BEFORE), "requests=4000", str(tmp_path / "out.trace")]
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *given], stdout=subprocess.PIPE, text=True
-    ) as parent:
+    with subprocess.Popen([sys.executable, "-c", code, *given], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
-        child = int(parent.stdout.readline())
+        assert _said(parent.stdout.readline()).came is None, "its run is under way"
         parent.send_signal(signal.SIGKILL)
+        rest = parent.stdout.readlines()  # until the other process has ended as well
 
-    ends = time.monotonic() + PATIENCE_S
-    while Path(f"/proc/{child}").exists() and not _is_dead(child):
-        assert time.monotonic() < ends
-        time.sleep(0.05)
+    assert not [line for line in rest if line.endswith(b"\n") and _said(line).came]
 
 
-def _is_dead(process: int) -> bool:
-    """Whether it ended, and whoever took it over has not asked how."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().split()[2] == "Z"
-    except OSError:
-        return True
+def _said(line: bytes) -> Said:
+    return msgspec.json.decode(line, type=Said)
 
 
 def test_where_nothing_can_be_written_a_line_says_so_and_it_can_be_asked_again(
@@ -177,7 +185,9 @@ def test_where_nothing_can_be_written_a_line_says_so_and_it_can_be_asked_again(
     assert "No such file or directory" in asked.start("after").failed
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert until_over(asked, asked.start("after")).came
+    again = asked.start("after")
+    assert not again.failed
+    assert asked.under_way is again
 
 
 def test_a_full_disk_is_said_in_a_line(asked: WhatIfs, monkeypatch: pytest.MonkeyPatch) -> None:
