@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from stepscope.ingest.writers import writer_of
 from tests.app.mcp.answering.test_sent_page import tokens_of
 from tests.app.mcp.asked import Asked
 from tests.recorded import RUNS, RecordedRun
-from tests.tiers import slow
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 MOST = 500
+FEW = ("mix-admission-before.trace", "vllm_crowd.trace", "torch_profiler_cpu.json.gz")
+"""The longest answers, a serving engine, and a profile."""
 
 
 def questions(trace: str, *, is_small: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -65,10 +67,17 @@ def names(asked: Asked) -> list[str]:
 
 
 def hold(
-    asked: Asked, at_least: int, capsys: pytest.CaptureFixture[str], *, is_small: bool = False
+    asked: Asked,
+    at_least: int,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    is_small: bool = False,
+    only: Collection[str] = (),
 ) -> None:
-    """Ask everything about all traces of some folders, and print the largest answer."""
-    listed = names(asked)
+    """Ask everything about all traces of some folders, or only some, and print the largest
+    answer.
+    """
+    listed = [name for name in names(asked) if not only or Path(name).name in only]
     assert len(listed) >= at_least
     most, where = max(largest(asked, name, is_small=is_small) for name in listed)
     with capsys.disabled():
@@ -76,6 +85,13 @@ def hold(
     assert most <= MOST_TOKENS
 
 
+def test_no_answer_about_a_few_samples_is_over_the_limit(
+    samples: Asked, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hold(samples, len(FEW), capsys, is_small=True, only=FEW)
+
+
+@slow
 def test_no_answer_about_a_sample_is_over_the_limit(
     samples: Asked, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,8 +113,9 @@ def test_no_answer_about_a_recorded_run_is_over_the_limit(
     hold(Asked(recorded(name).folder), 1, capsys)
 
 
-def test_a_hundred_thousand_requests_are_pages_like_any_other(tmp_path: Path) -> None:
-    asked = Asked(many_requests(tmp_path, 100_000))
+@pytest.mark.parametrize("number", sampled([4_000, 100_000], [4_000]))
+def test_very_many_requests_are_pages_like_any_other(tmp_path: Path, number: int) -> None:
+    asked = Asked(many_requests(tmp_path, number))
 
     for tool, arguments in (
         ("open", {}), ("blame", {}), ("find", {"name": "req-"}), ("summary", {}), ("check", {}),

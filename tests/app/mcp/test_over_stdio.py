@@ -137,12 +137,12 @@ def test_resources_are_the_pages_of_rules_and_of_the_schema(sample_traces: Path)
     asyncio.run(talk())
 
 
-def test_calls_at_once_are_all_answered(raw: Raw) -> None:
+def test_calls_at_once_are_all_answered(patient: Raw) -> None:
     query = "select N n from steps limit 1"
     for number in range(1, 30):
-        raw.say(call(number, "sql", trace=TRACE, query=query.replace("N", str(number))))
+        patient.say(call(number, "sql", trace=TRACE, query=query.replace("N", str(number))))
 
-    heard = [raw.hear() for _ in range(1, 30)]
+    heard = [patient.hear() for _ in range(1, 30)]
 
     told = {each["id"]: each["result"]["structuredContent"]["data"]["rows"] for each in heard}
     assert told == {number: [[number]] for number in range(1, 30)}
@@ -200,11 +200,11 @@ def test_it_ends_at_once_on_a_signal(raw: Raw) -> None:
     assert raw.process.wait(timeout=PATIENCE_S) != 0
 
 
-def test_what_it_opens_it_does_not_write_to(raw: Raw, sample_traces: Path) -> None:
+def test_what_it_opens_it_does_not_write_to(patient: Raw, sample_traces: Path) -> None:
     before = {file: file.stat().st_mtime_ns for file in sample_traces.rglob("*")}
 
-    raw.say(call(1, "summary", trace=TRACE), call(2, "why", trace=TRACE, who="req-07"))
-    assert {raw.hear()["id"], raw.hear()["id"]} == {1, 2}
+    patient.say(call(1, "summary", trace=TRACE), call(2, "why", trace=TRACE, who="req-07"))
+    assert {patient.hear()["id"], patient.hear()["id"]} == {1, 2}
 
     assert {file: file.stat().st_mtime_ns for file in sample_traces.rglob("*")} == before
 
@@ -220,9 +220,9 @@ def test_no_other_command_waits_for_the_sdk() -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
-def test_the_list_of_tools_is_short_enough_to_be_read(raw: Raw) -> None:
-    raw.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+def test_the_list_of_tools_is_short_enough_to_be_read(patient: Raw) -> None:
+    patient.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
-    told = json.dumps(raw.hear()["result"])
+    told = json.dumps(patient.hear()["result"])
 
     assert len(told.encode()) // 2 < 20_000

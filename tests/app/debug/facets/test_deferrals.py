@@ -16,11 +16,11 @@ from stepscope.engine.state import State
 from stepscope.ingest.trace import Trace
 from tests.app.debug.facets.test_sides import rows
 from tests.app.debug.test_state import Truth
-from tests.looped import looped
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 FACET = next(facet for facet in FACETS if facet.name == "requests")
-RUNS = [
+RUNS: list[tuple[str, str, dict[str, str]]] = [
     ("fcfs-preemption", "before", {}),
     ("fcfs-preemption", "after", {}),
     ("fcfs-preemption", "after", {"requests": "24", "num_kv_blocks": "40", "patience": "2"}),
@@ -28,14 +28,11 @@ RUNS = [
 ]
 
 
-@looped(("name", "variant", "settings"), RUNS, ids=["before", "after", "few-blocks", "queue"])
+@pytest.mark.parametrize("run", sampled(RUNS, RUNS[2:]), ids=str)
 def test_deferrals_at_every_step_are_those_that_the_engine_counts(
-    name: str,
-    variant: str,
-    settings: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    run: tuple[str, str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    name, variant, settings = run
     snapshot = State.snapshot
 
     def with_deferrals(state: State, ts_ns: int) -> dict[str, Any]:

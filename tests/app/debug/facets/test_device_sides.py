@@ -96,7 +96,7 @@ def test_what_is_held_of_each_ring_is_what_the_runtime_held(
     assert max(slots for slots, *_ in held.values()) > 32
     # As a batch is formed the rings of the step before it are still there.
     formed = set(trace.steps.collect()["ts_ns"])
-    for ts_ns in [each for each in held if each not in formed][::23]:
+    for ts_ns in [each for each in held if each not in formed][::71]:
         shown = side(debugger, "rings", ts_ns)
         assert shown is not None
         assert tuple(shown["held"]) == held[ts_ns]

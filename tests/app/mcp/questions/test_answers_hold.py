@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -26,6 +27,11 @@ def asked_as(question: Question) -> str:
 @pytest.fixture(scope="module")
 def data(shared_data: Path) -> Asked:
     return Asked(shared_data)
+
+
+@cache
+def opened(path: Path) -> Trace:
+    return Trace.open(path)
 
 
 def answers(asked: Asked, question: Question) -> str:
@@ -60,7 +66,7 @@ def check_answer(question: Question, told: str) -> None:
 def test_a_question_over_the_samples(
     question: Question, samples: Asked, sample_traces: Path
 ) -> None:
-    check_facts(question, Trace.open(sample_traces / question.trace))
+    check_facts(question, opened(sample_traces / question.trace))
     check_answer(question, answers(samples, question))
 
 
