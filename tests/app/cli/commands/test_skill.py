@@ -13,6 +13,7 @@ import pytest
 
 from stepscope.app.cli.commands.skill import skill_text
 from stepscope.app.cli.main import COMMANDS
+from tests.app.cli.conftest import Command
 from tests.looped import looped
 
 STORY = "goto 67\nstate\nprint waiting\nwhy req-07\n"
@@ -41,17 +42,20 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
 
 
 @looped("line", SHOWN)
-def test_every_line_that_it_shows_runs(line: str, place: Path) -> None:
+def test_every_line_that_it_shows_runs(
+    line: str, place: Path, stepscope: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
     program, *words = shlex.split(line)
     assert program == "stepscope"
 
-    ran = run(*words, cwd=place)
+    ran = stepscope(*words)
 
-    assert ran.returncode == 0
-    assert not ran.stderr.startswith("stepscope: ")
-    assert ran.stdout
+    assert ran.code == 0
+    assert not ran.err.startswith("stepscope: ")
+    assert ran.out
     if "--json" in words or "json" in words:
-        assert [json.loads(each) for each in _objects(ran.stdout, words)]
+        assert [json.loads(each) for each in _objects(ran.out, words)]
 
 
 def _objects(out: str, words: list[str]) -> list[str]:
