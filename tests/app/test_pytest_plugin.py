@@ -13,6 +13,7 @@ from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import life, part
+from tests.tiers import slow
 from tests.traces import trace_of
 
 pytest_plugins = ["pytester"]
@@ -73,8 +74,10 @@ def test_pytest_finds_the_plugin_by_itself() -> None:
     assert plugin.value == "stepscope.app.pytest_plugin"
 
 
-def test_a_conflict_fails_the_test_and_is_shown_with_its_fix(project: pytest.Pytester) -> None:
-    result = run(project)
+def test_a_conflict_fails_the_test_and_is_shown_with_its_fix_and_every_recording_is_closed(
+    project: pytest.Pytester,
+) -> None:
+    result = run(project, "--basetemp=kept")
 
     result.assert_outcomes(passed=2, failed=1)
     shown = result.stdout.str()
@@ -83,8 +86,11 @@ def test_a_conflict_fails_the_test_and_is_shown_with_its_fix(project: pytest.Pyt
     assert "fix: " in shown
     assert ">       assert_clean(stepscope_recorder)" in shown
     assert "def _findings" not in shown
+    manifests = [*(project.path / "kept").rglob("recorded.trace/manifest.json")]
+    assert [json.loads(each.read_text())["closed"] for each in manifests] == [True] * 3
 
 
+@slow  # as does the test of what is kept
 def test_tests_that_run_side_by_side_do_not_meet(project: pytest.Pytester) -> None:
     result = run(project, "-n", "2")
 
@@ -95,17 +101,6 @@ def test_the_projects_thresholds_hold_in_its_tests(project: pytest.Pytester) -> 
     (project.path / "stepscope.toml").write_text("[rules.COR002]\noverlap_ns = 4_001\n")
 
     run(project).assert_outcomes(passed=3)
-
-
-def test_a_recording_is_closed_when_its_test_ends(project: pytest.Pytester) -> None:
-    project.makepyfile(
-        test_engine=ENGINE + "def test_one(stepscope_recorder):\n    run(stepscope_recorder, 9)\n"
-    )
-
-    run(project, "--basetemp=kept").assert_outcomes(passed=1)
-
-    (manifest,) = (project.path / "kept").rglob("recorded.trace/manifest.json")
-    assert json.loads(manifest.read_text())["closed"]
 
 
 def test_nothing_of_ours_is_imported_before_a_test_asks(pytester: pytest.Pytester) -> None:

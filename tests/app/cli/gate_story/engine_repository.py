@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 FIRST, LAST = "self.waiting.pop(0)", "self.waiting.pop()"
@@ -105,7 +106,7 @@ def repository_of_two_commits(folder: Path) -> Path:
     return folder
 
 
-def record(repository: Path, commit: str, out: Path, seeds: range) -> None:
+def record(repository: Path, commit: str, out: Path, seeds: Iterable[int]) -> None:
     """Check a commit out, and let its tests record a trace for each seed into a folder."""
     git(repository, "checkout", "--quiet", commit)
     out.mkdir(parents=True)
