@@ -19,7 +19,7 @@ from stepscope.app.debug import Session
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.looped import looped
-from tests.tiers import sampled
+from tests.tiers import examples, sampled
 
 Snapshot = dict[str, Any]
 
@@ -180,7 +180,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(MOVES, max_size=25))
 def test_a_state_is_the_same_whichever_way_it_is_reached(
     starving: Run, moves: list[tuple[str, Any]]

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from stepscope.app.debug import Session
 from tests.app.debug.test_state import MIXED, Run, recorded
 from tests.looped import looped
+from tests.tiers import examples
 
 SMALL = {
     ("fcfs-preemption", "before"): {"requests": "12"},
@@ -80,5 +81,5 @@ def test_a_walk_at_random_shows_what_the_engine_held_wherever_it_comes(
     Walk.run = recorded(name, variant, tmp_path / "run.trace", SMALL[name, variant])
 
     run_state_machine_as_test(
-        Walk, settings=settings(max_examples=15, stateful_step_count=15, deadline=None)
+        Walk, settings=settings(max_examples=examples(15), stateful_step_count=15, deadline=None)
     )

@@ -18,6 +18,9 @@ from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.span_index import shown_edges
 from tests.app.paired.pairs import EVERY_PAIR, pair
 
+MOST = 40
+"""So many spans of a lane are walked along."""
+
 
 def timelines(name: str) -> list[JoinedTimeline]:
     found = (pair(name).aligned(by) for by in ("time", "step"))
@@ -51,7 +54,7 @@ def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str
             side, own = timeline.joined.whose[lane]
             ahead = timeline.bounds[0] - 1
             here: list[SpanView] = []
-            while (span := timeline.next_span(lane, ahead)) is not None and len(here) < 100:
+            while (span := timeline.next_span(lane, ahead)) is not None and len(here) < MOST:
                 assert span.start_ns > ahead
                 mine = timeline.own_span(span)
                 assert (mine.lane, mine.label) == (own, span.label)
@@ -60,7 +63,7 @@ def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str
                 here.append(span)
                 ahead = span.start_ns
             back = timeline.bounds[1] + 1
-            if here and len(here) < 100:
+            if here and len(here) < MOST:
                 last = timeline.previous_span(lane, back)
                 assert last is not None
                 assert last.start_ns == here[-1].start_ns

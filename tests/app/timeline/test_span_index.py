@@ -243,7 +243,7 @@ def test_a_pixel_of_more_than_four_seconds_shows_all_of_its_busy_time() -> None:
 
 
 def test_a_sum_over_a_great_many_lanes_holds_few_of_them_at_once() -> None:
-    num_lanes, num_pixels = 20_000, 1_000
+    num_lanes, num_pixels = 6_000, 1_000
     index = index_of(
         num_lanes, [Span(lane, lane, lane + 5, KINDS[lane % 2]) for lane in range(num_lanes)]
     )
