@@ -19,7 +19,9 @@ from tests.conftest import ROOT
 from tests.looped import looped
 
 CLIENT = ROOT / "tests" / "app" / "dap" / "client"
-TALKS = sorted(path.name.removesuffix(".test.js") for path in CLIENT.glob("*.test.js"))
+TALKS = {path.name.removesuffix(".test.js") for path in CLIENT.glob("*.test.js")}
+ALONE = {"broken", "session"}
+"""Talks of which most tests end their adapter."""
 FEW = Options(settings={"requests": "4", "max_tokens": "4", "prompt_len": "300"})
 
 
@@ -50,9 +52,14 @@ def fixed(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
     return path
 
 
-@looped("talk", TALKS)
+@looped("talks", [*([talk] for talk in sorted(ALONE)), sorted(TALKS - ALONE)], ids=str)
 def test_a_client_talks_with_the_adapter(
-    talk: str, node: str, sample_traces: Path, several_ranks: Path, fixed: Path, tmp_path: Path
+    talks: list[str],
+    node: str,
+    sample_traces: Path,
+    several_ranks: Path,
+    fixed: Path,
+    tmp_path: Path,
 ) -> None:
     traces = {
         "before": sample_traces / stories.BEFORE,
@@ -67,7 +74,7 @@ def test_a_client_talks_with_the_adapter(
     }
 
     run = subprocess.run(
-        [node, str(CLIENT / f"{talk}.test.js"), json.dumps(given)],
+        [node, str(CLIENT / "together.js"), json.dumps(given), *talks],
         cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
