@@ -7,11 +7,23 @@ from pathlib import Path
 import pytest
 
 from stepscope.app.kept.flags import Flag, Flags
+from stepscope.ingest.storage.saving import save_trace
+from tests.analyzers.rows import life
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.traces import trace_of
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace of one step, of which a report is soon written."""
+    path = tmp_path_factory.mktemp("small") / "small.trace"
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"}
+    save_trace(trace_of(steps=[step], lifecycle=life("req-1", 1, 2, 3)), path)
+    return path
 
 
 def test_a_report_is_written_and_told_of(stepscope: Command, tmp_path: Path) -> None:
@@ -24,22 +36,24 @@ def test_a_report_is_written_and_told_of(stepscope: Command, tmp_path: Path) -> 
 
 
 def test_a_file_that_is_there_is_overwritten_only_where_that_is_said(
-    stepscope: Command, tmp_path: Path
+    stepscope: Command, small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run.html"
     out.write_text("mine")
-    refused = stepscope("report", SAMPLE, "-o", out)
+    refused = stepscope("report", small, "-o", out)
 
     assert refused.code == 2
     assert "it already exists" in refused.err
     assert out.read_text() == "mine"
-    assert stepscope("report", SAMPLE, "-o", out, "--force").code == 0
+    assert stepscope("report", small, "-o", out, "--force").code == 0
     assert "mine" not in out.read_text("utf-8")[:100]
 
 
 @looped("out", ["", "missing/run.html"])
-def test_what_cannot_be_written_is_a_line(stepscope: Command, tmp_path: Path, out: str) -> None:
-    run = stepscope("report", SAMPLE, "-o", tmp_path / out)
+def test_what_cannot_be_written_is_a_line(
+    stepscope: Command, small: Path, tmp_path: Path, out: str
+) -> None:
+    run = stepscope("report", small, "-o", tmp_path / out)
 
     assert run.code == 2
     assert len(run.err.splitlines()) == 1
@@ -63,22 +77,22 @@ def test_what_cannot_be_read_writes_nothing(stepscope: Command, tmp_path: Path) 
     assert not (tmp_path / "run.html").exists()
 
 
-def test_three_traces_are_too_many(stepscope: Command, tmp_path: Path) -> None:
-    run = stepscope("report", SAMPLE, SAMPLE, SAMPLE, "-o", tmp_path / "run.html")
+def test_three_traces_are_too_many(stepscope: Command, small: Path, tmp_path: Path) -> None:
+    run = stepscope("report", small, small, small, "-o", tmp_path / "run.html")
 
     assert run.code == 2
     assert "of one trace, or of two" in run.err
 
 
 def test_the_flags_that_were_put_on_a_trace_are_in_it_unless_they_are_left_out(
-    stepscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stepscope: Command, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
-    Flags(SAMPLE).put("storm", Flag(0, "all of <b>them</b> wait"))
+    Flags(small).put("storm", Flag(0, "all of <b>them</b> wait"))
     with_flags, without = tmp_path / "with.html", tmp_path / "without.html"
 
-    assert stepscope("report", SAMPLE, "-o", with_flags).code == 0
-    assert stepscope("report", SAMPLE, "-o", without, "--no-flags").code == 0
+    assert stepscope("report", small, "-o", with_flags).code == 0
+    assert stepscope("report", small, "-o", without, "--no-flags").code == 0
 
     assert "@storm" in with_flags.read_text("utf-8")
     assert "all of &lt;b&gt;them&lt;/b&gt; wait" in with_flags.read_text("utf-8")
@@ -109,8 +123,10 @@ def test_a_trace_in_which_nobody_was_served_has_no_slo(stepscope: Command, tmp_p
     assert "A-slo" not in out.read_text("utf-8")
 
 
-def test_an_slo_that_says_nothing_is_a_line(stepscope: Command, tmp_path: Path) -> None:
-    run = stepscope("report", SAMPLE, "-o", tmp_path / "x.html", "--slo", "ttft=fast")
+def test_an_slo_that_says_nothing_is_a_line(
+    stepscope: Command, small: Path, tmp_path: Path
+) -> None:
+    run = stepscope("report", small, "-o", tmp_path / "x.html", "--slo", "ttft=fast")
 
     assert (run.code, len(run.err.splitlines())) == (2, 1)
     assert list(tmp_path.iterdir()) == []
