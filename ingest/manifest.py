@@ -63,12 +63,29 @@ class ClockInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class LogMessage:
+    """A line of an engine's log that is no row.
+
+    `kind` is `fatal`, `exception`, `shutdown` or, of the last line, `end`.
+
+    `ts_ns` is null where the line has no time. `num_after` counts lines since the last one that
+    reported what the engine does.
+    """
+
+    kind: str
+    text: str
+    ts_ns: int | None = None
+    num_after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReadReport:
     """What a reader did with the records of a file, counted by kind of record or of trouble.
 
     `read` and `skipped` add up to what is in the file, but for what is read or skipped of a part of
     a record: its kind says so. What was mended is `repaired`, and `inferred` what the file does not
-    say itself. `notes` are sentences on what numbers do not tell.
+    say itself. `notes` are sentences on what numbers do not tell. `messages` are lines of an
+    engine's log about its end, in order.
     """
 
     read: dict[str, int] = field(default_factory=dict)
@@ -76,6 +93,7 @@ class ReadReport:
     repaired: dict[str, int] = field(default_factory=dict)
     inferred: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    messages: tuple[LogMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +174,7 @@ class Manifest:
 
 def _plain(value: Any) -> Any:
     """Give the fields of what a manifest is made of, and of all else its text."""
-    if isinstance(value, Manifest | ClockInfo | ReadReport):
+    if isinstance(value, Manifest | ClockInfo | ReadReport | LogMessage):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     return str(value)
 
@@ -209,6 +227,17 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
 
 
+def _are_messages(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(message, dict)
+        and isinstance(message.get("kind"), str)
+        and isinstance(message.get("text"), str)
+        and (message.get("ts_ns") is None or _is_int(message["ts_ns"]))
+        and _is_int(message.get("num_after", 0))
+        for message in value
+    )
+
+
 def _is_object_or_null(value: object) -> bool:
     return value is None or isinstance(value, dict)
 
@@ -239,6 +268,7 @@ _SHAPES = {
                 for name in ("read", "skipped", "repaired", "inferred")
             )
             and isinstance(value.get("notes", []), list)
+            and _are_messages(value.get("messages", []))
         )
     ),
     "format_version": _is_int,
@@ -271,4 +301,10 @@ def _manifest(known: Json, where: str) -> Manifest:
 
 def _report(found: Json) -> ReadReport:
     counts = {name: found.get(name, {}) for name in ("read", "skipped", "repaired", "inferred")}
-    return ReadReport(**counts, notes=tuple(map(str, found.get("notes", ()))))
+    messages = tuple(
+        LogMessage(
+            message["kind"], message["text"], message.get("ts_ns"), message.get("num_after", 0)
+        )
+        for message in found.get("messages", ())
+    )
+    return ReadReport(**counts, notes=tuple(map(str, found.get("notes", ()))), messages=messages)

@@ -82,6 +82,9 @@ from stepscope.analyzers.rules.stv.stv016_queue_with_room import QueueWithRoom
 from stepscope.analyzers.rules.stv.stv017_transfer_backlog import TransferBacklog
 from stepscope.analyzers.rules.stv.stv018_decode_in_buckets import DecodeInBuckets
 from stepscope.analyzers.rules.stv.stv020_ready_not_noticed import ReadyNotNoticed
+from stepscope.analyzers.rules.stv.stv021_no_progress import NoProgress
+from stepscope.analyzers.rules.stv.stv022_reports_stopped import ReportsStopped
+from stepscope.analyzers.rules.stv.stv023_engine_died import EngineDied
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
@@ -123,6 +126,9 @@ RULES: tuple[Rule, ...] = (
     TransferBacklog(),
     DecodeInBuckets(),
     ReadyNotNoticed(),
+    NoProgress(),
+    ReportsStopped(),
+    EngineDied(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),

@@ -20,6 +20,7 @@ KV_USAGE = (
     "full token usage", "kv_cache_util", "sglang:token_usage",
 )  # fmt: skip
 PROMPTS = ("Avg prompt throughput",)
+DECODES = ("Avg generation throughput", "gen throughput", "Throughput decode")
 OTHER_POOL = r"(?i)\busage$"
 """Shares of pools beside the KV cache, such as SGLang's `mamba usage` and `swa token usage`."""
 NO_POOL = r"(?i)\b(?:cpu|gpu|npu|memory|disk)\b"
@@ -28,8 +29,9 @@ _NAMES = {
     **dict.fromkeys(WAITING, "num_waiting"),
     **dict.fromkeys(KV_USAGE, "kv_usage"),
     **dict.fromkeys(PROMPTS, "prompt_rate"),
+    **dict.fromkeys(DECODES, "decode_rate"),
 }
-COLUMNS = ("num_running", "num_waiting", "kv_usage", "prompt_rate")
+COLUMNS = ("num_running", "num_waiting", "kv_usage", "prompt_rate", "decode_rate")
 MOMENT = ("rank", "ts_ns")
 
 
@@ -37,9 +39,9 @@ def loads(trace: Trace) -> pl.LazyFrame:
     """What each rank said of itself at a moment, in order, with null for what was not said.
 
     Columns: rank, step (null where it was said of no step), ts_ns, num_running, num_waiting,
-    kv_usage (a share from 0 to 1), prompt_rate (prompt tokens a second, or in the step), pool_usage
-    and pool (the fullest pool of something other than KV) and is_recorded (by the engine, in a
-    step).
+    kv_usage (a share from 0 to 1), prompt_rate and decode_rate (tokens a second, or in the step),
+    pool_usage and pool (the fullest pool of something other than KV) and is_recorded (by the
+    engine, in a step).
     """
     return once(trace, "loads", lambda: _loads(trace))
 
@@ -103,5 +105,6 @@ def _of_steps(trace: Trace) -> pl.LazyFrame:
         num_waiting=pl.col("num_waiting").cast(pl.Float64),
         kv_usage=used,
         prompt_rate=pl.col("num_prefill_tokens").cast(pl.Float64),
+        decode_rate=pl.col("num_decode_tokens").cast(pl.Float64),
         is_recorded=pl.col("inferred").is_null(),
     )

@@ -15,10 +15,11 @@ from stepscope.ingest.derive.log_steps import LENGTHS, with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
-from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.manifest import ClockInfo, LogMessage, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of
 from stepscope.ingest.readers.logs.decode import LINE_FORMATS
+from stepscope.ingest.readers.logs.failures import Failures
 from stepscope.ingest.readers.logs.split import documents, is_spread
 from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
 from stepscope.ingest.readers.text.collect import YEAR_ASSUMED, Line, LogRows
@@ -45,6 +46,7 @@ class EngineLog:
     def __init__(self, limits: Limits = DEFAULTS) -> None:
         self.rows = LogRows(limits)
         self.is_cut_off = False
+        self.failures = Failures()
         self._formats = [made() for made in LINE_FORMATS]
         self._by_marker = {mark: each for each in self._formats for mark in each.markers}
         marks = sorted(self._by_marker, key=len, reverse=True)
@@ -56,7 +58,9 @@ class EngineLog:
             match = self._marker.search(content)
             if match is None:
                 self.rows.skipped[OTHER_LINES] += 1
+                self.failures.other(content)
             elif kind := self._take(match[0].decode(), content, is_whole=is_whole):
+                self.failures.reported()
                 yield kind
         for each in self._formats:
             each.end(self.rows)
@@ -115,7 +119,8 @@ class EngineLogReader(OneFile):
         tables = _tables(log.rows)
         ended = ended or blocks.damage
         closed = not log.is_cut_off and ended is None
-        return tables, _manifest(log.rows, tables, ended, closed=closed)
+        messages = log.failures.end(log.rows.latest_ns or None)
+        return tables, _manifest(log.rows, tables, messages, ended, closed=closed)
 
 
 def _tables(rows: LogRows) -> dict[str, Frame]:
@@ -140,7 +145,12 @@ def _first_bytes(path: Path) -> Iterator[bytes]:
 
 
 def _manifest(
-    rows: LogRows, tables: dict[str, Frame], damage: str | None, *, closed: bool
+    rows: LogRows,
+    tables: dict[str, Frame],
+    messages: tuple[LogMessage, ...],
+    damage: str | None,
+    *,
+    closed: bool,
 ) -> Manifest:
     sources = sorted(rows.sources.values(), key=lambda source: source.rank)
     engines = list(dict.fromkeys(engine for engine, _, _ in rows.sources))
@@ -150,6 +160,7 @@ def _manifest(
         repaired={what: num for what, num in rows.repaired.items() if num},
         inferred={what: num for what, num in rows.inferred.items() if num},
         notes=tuple(chain(rows.notes, _about_times(rows), _damage(damage))),
+        messages=messages,
     )
     return Manifest(
         producer=" and ".join(engines),

@@ -81,6 +81,7 @@ class TrtllmLines:
         label = rank if rank.isascii() and rank.isdigit() and len(rank) < 7 else ""
         source = rows.source(self.name, line, label, int(label or 0))
         scheduled = number(said.get("num_scheduled_requests", ""))
+        present = number(said.get("currank_total_requests", "").partition("/")[0])
         host = number(said.get("host_step_time", ""))
         elapsed = number(said.get("elapsed_time", ""))
         took_ms = host.value if host else elapsed.value * 1000 if elapsed else None
@@ -97,6 +98,7 @@ class TrtllmLines:
             num_prefill_tokens=states.get("num_ctx_tokens"),
             num_decode_reqs=_decodes(scheduled, context, tokens),
             num_decode_tokens=tokens,
+            num_running=present.count if present and present.value <= LAST_COUNT else None,
         )
         told = {name: said[name] for name in _COUNTERS if name in said}
         rows.counters(source, begins + (dur_ns or 0), samples(told))

@@ -1,0 +1,141 @@
+"""no-progress: requests run, report after report, and no token is computed.
+
+## What it finds
+Reports of an engine's log, or steps, one after the other for at least `min_ns` and `min_reports`,
+in each of which requests run and no token is generated:
+
+- no token of a prompt is computed either, and the KV cache stays as full as it is: that of a long
+  prompt that is being worked on fills. Where a log that reports every few seconds does not say
+  how full it is, it takes `min_prompt_ns`;
+- or prompts are computed all the time, for `min_prompt_ns`, and none gets a token: prompts are
+  computed again and again.
+
+An engine that never generates (embeddings, scores) is not judged.
+
+## Why it hurts
+The server accepts requests and answers health checks, and no user gets another token. The queue
+grows until clients time out. Only a restart ends it.
+
+## Example
+    36 reports (350.0 s): 8 requests run and no token is computed; up to 35 wait, the KV cache is
+    52.0% full
+
+## How to fix
+See what the engine's processes do: `py-spy dump --pid PID` of each, on all ranks. Ranks in
+different collectives wait for each other; a worker that died leaves the others in a barrier. Where
+prompts are computed again and again, see which requests are preempted each time, and why.
+
+## References
+vLLM issues 2731, 52319, 42897 (requests run at 0.0 tokens/s for minutes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.loads import loads
+from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
+from stepscope.ingest.times import SECOND
+from stepscope.ingest.trace import Trace
+
+FIX = (
+    "dump the stacks of the engine's processes on all ranks (py-spy dump --pid PID): ranks in "
+    "different collectives wait for each other, a dead worker leaves the others in a barrier"
+)
+FIX_PROMPTS = (
+    "see which requests are preempted each time and why: their prompts are computed again and "
+    "again; give the KV cache more blocks, or let fewer requests run"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NoProgress:
+    """Requests ran for `min_ns` and `min_reports`, and no token was generated."""
+
+    code: ClassVar[str] = "STV021"
+    name: ClassVar[str] = "no-progress"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    min_ns: int = 30 * SECOND
+    min_prompt_ns: int = 180 * SECOND
+    min_reports: int = 3
+    most_kv_change: float = 0.005
+    limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether reports say how many run and how many tokens are generated, and any is."""
+        return any_row(_reports(trace).filter(pl.col("decode_rate") > 0))
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding per rank, with the number of such times, placed at the longest."""
+        is_quiet = (pl.col("num_running") > 0) & (pl.col("decode_rate") == 0)
+        has_prompts = pl.col("prompt_rate") > 0
+        usage = pl.col("kv_usage")
+        totals = (
+            pl.col("num_running", "num_waiting", "kv_usage").max(),
+            (usage.max() - usage.min()).alias("kv_change"),
+        )
+        reports = _reports(trace)
+        stalled = streaks(reports, is_quiet & ~has_prompts, *totals).filter(
+            pl.when(pl.col("step").is_not_null())
+            .then(_lasted() >= self.min_ns)
+            .when(pl.col("kv_change").is_null())
+            .then(_lasted() >= self.min_prompt_ns)
+            .otherwise((pl.col("kv_change") <= self.most_kv_change) & (_lasted() >= self.min_ns))
+        )
+        repeated = streaks(reports, is_quiet & has_prompts, *totals).filter(
+            _lasted() >= self.min_prompt_ns
+        )
+        found = pl.concat(
+            [
+                stalled.with_columns(has_prompts=pl.lit(value=False)),
+                repeated.with_columns(has_prompts=pl.lit(value=True)),
+            ]
+        ).filter(pl.col("num_steps") >= self.min_reports)
+        rows = worst_of_each_rank(found).sort("rank").collect()
+        return each(self, rows, self._finding, FIX, self.limit)
+
+    def _finding(self, row: Mapping[str, Any]) -> Finding:
+        lasted_ns = row["end_ns"] - row["ts_ns"]
+        what = (
+            "only prompts are computed, and no request gets a token"
+            if row["has_prompts"]
+            else "no token is computed"
+        )
+        run = f"{times(int(row['num_running']), 'request')} run"
+        parts = [
+            f"up to {int(row['num_waiting']):,} wait" if row["num_waiting"] else "",
+            "" if row["kv_usage"] is None else f"the KV cache is {row['kv_usage']:.1%} full",
+        ]
+        more = ", ".join(part for part in parts if part)
+        message = (
+            f"{times(row['num_steps'], 'report')} ({duration(lasted_ns)}): {run} and {what}"
+            f"{'; ' if more else ''}{more}"
+        )
+        evidence: Evidence = {
+            "longest run_reports": row["num_steps"],
+            "lasted_ns": lasted_ns,
+            "running at most": int(row["num_running"]),
+            "waiting at most": None if row["num_waiting"] is None else int(row["num_waiting"]),
+            "used_share": None if row["kv_usage"] is None else round(row["kv_usage"], 4),
+        }
+        fix = FIX_PROMPTS if row["has_prompts"] else FIX
+        return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
+
+
+def _lasted() -> pl.Expr:
+    return pl.col("end_ns") - pl.col("ts_ns")
+
+
+def _reports(trace: Trace) -> pl.LazyFrame:
+    known = pl.all_horizontal(pl.col("num_running", "decode_rate").is_not_null())
+    return loads(trace).filter(known).with_columns(end_ns="ts_ns")

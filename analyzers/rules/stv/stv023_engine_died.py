@@ -1,0 +1,114 @@
+"""engine-died: the log says that the engine failed, with which error, and what was there before.
+
+## What it finds
+A fatal line of an engine: vLLM's `EngineCore encountered a fatal error` and `EngineDeadError`,
+SGLang's `Scheduler hit an exception` and its own verdict `memory leak detected!`, TensorRT-LLM's
+`Error in event loop`, a failed assertion of llama.cpp, an error of CUDA or out of memory, a
+watchdog's timeout. The exception that ends the traceback is named, and the last report before it.
+
+What processes write while somebody stops the server is no finding.
+
+## Why it hurts
+Every request that was there is lost, and clients get errors until a supervisor restarts the server.
+
+## Example
+    the engine died: AssertionError: assert request.num_output_placeholders >= 0; the last report,
+    5.0 s before, says that 4 requests run, 2 wait and the KV cache is 93.0% full
+
+## How to fix
+Look the exception up in the engine's issues, by its text and the function that raised it. Record a
+run that leads to it (`docs/record.md`), so that each decision before the failure can be seen.
+
+## References
+vLLM issues 47900, 57562; SGLang issues 35270, 6888, 11970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
+from stepscope.analyzers.findings.rule import finding
+from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.views.loads import loads
+from stepscope.ingest.manifest import LogMessage
+from stepscope.ingest.trace import Trace
+
+FIX = (
+    "look the exception up in the engine's issues, by its text and the function that raised it, "
+    "and record a run that leads to it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDied:
+    """The log of an engine has a fatal line."""
+
+    code: ClassVar[str] = "STV023"
+    name: ClassVar[str] = "engine-died"
+    severity: ClassVar[Severity] = Severity.ERROR
+    needs: ClassVar[tuple[str, ...]] = ()
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the trace was read from a log, whose other lines were looked through."""
+        report = trace.manifest.report
+        sources = trace.manifest.config.get("sources")
+        return report is not None and isinstance(sources, dict)
+
+    def check(self, trace: Trace) -> list[Finding]:
+        """One finding, at the first fatal line."""
+        report = trace.manifest.report
+        messages = () if report is None else report.messages
+        fatal = [message for message in messages if message.kind == "fatal"]
+        return [self._finding(trace, fatal, messages)] if fatal else []
+
+    def _finding(
+        self, trace: Trace, fatal: Sequence[LogMessage], messages: Sequence[LogMessage]
+    ) -> Finding:
+        at_ns = next((message.ts_ns for message in fatal if message.ts_ns is not None), None)
+        errors = [message.text for message in messages if message.kind == "exception"]
+        cause = errors[0] if errors else fatal[0].text
+        row = _last_report(trace, at_ns)
+        message = f"the engine died: {cause}{_before(row, at_ns)}"
+        evidence: Evidence = {
+            "error": cause,
+            "fatal line": fatal[0].text,
+            "fatal lines": len(fatal),
+            "last report_ns": row.get("ts_ns"),
+            "running": _whole(row.get("num_running")),
+            "waiting": _whole(row.get("num_waiting")),
+            "used_share": row.get("kv_usage"),
+        }
+        place = {"rank": row.get("rank"), "step": row.get("step")}
+        ts_ns = at_ns if at_ns is not None else row.get("ts_ns")
+        return finding(self, message, FIX, at={**place, "ts_ns": ts_ns}, evidence=evidence)
+
+
+def _last_report(trace: Trace, at_ns: int | None) -> Mapping[str, Any]:
+    """What the engine reported last before a time."""
+    reports = loads(trace).sort("ts_ns", "rank")
+    before = reports if at_ns is None else reports.filter(pl.col("ts_ns") <= at_ns)
+    rows = before.tail(1).collect().to_dicts()
+    return rows[0] if rows else {}
+
+
+def _before(row: Mapping[str, Any], at_ns: int | None) -> str:
+    parts = [
+        f"{times(int(row['num_running']), 'request')} run" if row.get("num_running") else "",
+        f"{int(row['num_waiting']):,} wait" if row.get("num_waiting") else "",
+        "" if row.get("kv_usage") is None else f"the KV cache is {row['kv_usage']:.1%} full",
+    ]
+    known = [part for part in parts if part]
+    if not known:
+        return ""
+    shown = known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}"
+    when = "" if at_ns is None else f", {duration(at_ns - row['ts_ns'])} before,"
+    return f"; the last report{when} says that {shown}"
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)

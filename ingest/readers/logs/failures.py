@@ -1,0 +1,94 @@
+"""Lines about an engine's end: that it failed, with which error, and how the log goes on.
+
+Only lines without a row are looked at, and an exception only after a line that says that the engine
+failed: requests that are refused raise exceptions, too.
+"""
+
+from __future__ import annotations
+
+import re
+
+from stepscope.ingest.manifest import LogMessage
+from stepscope.ingest.readers.text.split import text_of
+from stepscope.ingest.readers.text.times import stamp_of
+
+MOST_MESSAGES = 64
+MOST_CHARS = 400
+LINES_AFTER_A_FAILURE = 400
+"""So many lines after a fatal one are looked through for the exception."""
+_FATAL = re.compile(
+    rb"EngineCore encountered a fatal error|EngineDeadError|[Ee]ngine [Cc]ore proc[^\n]{0,80} died"
+    rb"|Engine core initialization failed|AsyncLLMEngine has failed|Scheduler hit an exception"
+    rb"|TpModelWorker[^\n]{0,60} hit an exception|Received sigquit from a child process"
+    rb"|memory leak detected|[Ww]atchdog timeout|Watchdog caught collective operation timeout"
+    rb"|Error in event loop|Encountered an error in forward function|GGML_ASSERT\(|GGML_ABORT"
+    rb"|(?:CUDA|HIP|NPU|ACL) (?:error|out of memory)\b|OutOfMemoryError|Segmentation fault"
+    rb"|terminate called after throwing|Fatal Python error|thread '[^']{0,80}' panicked"
+)
+_SHUTDOWN = re.compile(
+    rb"received signal=SIG|[Ss]hutdown triggered|[Ss]hutting down|SIGTERM|SIGINT|KeyboardInterrupt"
+    rb"|kill_process_tree called|cleaning up before exit|[Ss]topping (?:the )?server"
+)
+"""Somebody stopped the server: processes that then lose each other did not fail."""
+_EXCEPTION = re.compile(r"((?:[A-Za-z_]\w{0,63}\.){0,8}[A-Z]\w{0,63}(?:Error|Exception)(?:: .+)?)$")
+_HEAD = re.compile(r"^.{0,160}?\[[\w.]{1,64}\.(?:py|cc|cpp|rs):\d{1,6}\]\s?")
+_CONSEQUENCES = ("EngineDeadError", "EngineGenerateError", "CancelledError")
+"""Errors by which other processes say that the engine is gone."""
+
+
+class Failures:
+    """Collects messages while a log is read."""
+
+    def __init__(self) -> None:
+        self.messages: list[LogMessage] = []
+        self._last, self._num_after, self._num_since_failure = b"", 0, LINES_AFTER_A_FAILURE
+        self._code, self._is_stopping = "", False
+        self._ts_ns: int | None = None
+
+    def reported(self) -> None:
+        """Note that a line reports what the engine does."""
+        self._num_after, self._is_stopping = 0, False
+
+    def other(self, content: bytes) -> None:
+        """Look at a line that is none of an engine's reports."""
+        self._last = content
+        self._num_after += 1
+        if _SHUTDOWN.search(content) and not self._is_stopping:
+            self._is_stopping = True
+            self._add("shutdown", content)
+        if _FATAL.search(content) and not self._is_stopping:
+            self._num_since_failure = 0
+            self._add("fatal", content)
+        if self._num_since_failure < LINES_AFTER_A_FAILURE:
+            self._num_since_failure += 1
+            self._look_for_an_exception(content)
+
+    def end(self, near_ns: int | None) -> tuple[LogMessage, ...]:
+        """Return the messages, with the last line if other lines than reports end the log."""
+        if self._num_after:
+            self._add("end", self._last, near_ns)
+        return tuple(self.messages)
+
+    def _look_for_an_exception(self, content: bytes) -> None:
+        text = _HEAD.sub("", text_of(content)[0]).strip()
+        match = _EXCEPTION.search(text)
+        is_consequence = any(name in text for name in _CONSEQUENCES)
+        if match and text.startswith(match[1]) and not is_consequence:
+            error = match[1]
+            shown = error if ": " in error or not self._code else f"{error}: {self._code}"
+            self._add("exception", content, text=shown)
+        elif text and not text.startswith(("^", "~")):
+            self._code = text
+
+    def _add(
+        self, kind: str, content: bytes, near_ns: int | None = None, *, text: str | None = None
+    ) -> None:
+        line, packed_time = text_of(content)
+        near = stamp_of(packed_time) if packed_time else None
+        stamp = stamp_of(line, near.ns if near else self._ts_ns or near_ns) or near
+        is_time = stamp is not None and not stamp.is_uptime
+        ts_ns = stamp.ns if stamp is not None and is_time else None
+        self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
+        if len(self.messages) < MOST_MESSAGES or kind == "end":
+            shown = (_HEAD.sub("", line) if text is None else text).strip()[:MOST_CHARS]
+            self.messages.append(LogMessage(kind, shown, ts_ns, self._num_after))

@@ -1,0 +1,89 @@
+"""STV023: the engine failed, with which error, and what was there before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.rules.stv.stv023_engine_died import EngineDied
+from stepscope.ingest.storage.saving import save_trace
+from stepscope.ingest.trace import Trace
+from tests.analyzers.conftest import Record
+from tests.analyzers.engine_reports import log_of, sglang, vllm
+from tests.looped import looped
+
+HEAD = "(EngineCore_DP0 pid=20) ERROR 03-11 06:01:05 [core.py:710] "
+FATAL = (
+    f"{HEAD}EngineCore encountered a fatal error.",
+    f"{HEAD}Traceback (most recent call last):",
+    f'{HEAD}  File "async_scheduler.py", line 63, in _update_request_with_output',
+    f"{HEAD}    assert request.num_output_placeholders >= 0",
+    f"{HEAD}           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^",
+    f"{HEAD}AssertionError",
+    "(APIServer pid=1) ERROR 03-11 06:01:05 [async_llm.py:480] "
+    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
+)
+SERVED = [vllm(10 * n, 4, 2, 93.0) for n in range(7)]
+
+
+def test_the_error_and_the_last_report_before_it_are_named(tmp_path: Path) -> None:
+    (found,) = EngineDied().check(log_of(tmp_path, *SERVED, *FATAL))
+
+    assert found.message == (
+        "the engine died: AssertionError: assert request.num_output_placeholders >= 0; the last "
+        "report, 5.0 s before, says that 4 requests run, 2 wait and the KV cache is 93.0% full"
+    )
+    assert found.evidence["fatal lines"] == 2
+
+
+@looped(
+    ("line", "error"),
+    [
+        ("[2026-09-13 16:01:10 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+         '  File "scheduler.py", line 1, in run\n'
+         "ValueError: pool memory leak detected! total=469952, available=96",
+         "ValueError: pool memory leak detected! total=469952, available=96"),
+        ("[2026-09-13 16:01:10] Received sigquit from a child process. It usually means the child "
+         "failed.", "Received sigquit from a child process"),
+        ("ggml.c:99: GGML_ASSERT(n_past >= 0) failed", "GGML_ASSERT(n_past >= 0) failed"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"),
+        ("[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)",
+         "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)"),
+        ("[09/04/2026-19:08:00] [TRT-LLM] [E] Error in event loop: bad state",
+         "Error in event loop: bad state"),
+    ],
+)  # fmt: skip
+def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error: str) -> None:
+    (found,) = EngineDied().check(log_of(tmp_path, *(sglang(n, 4, 0, 0.5) for n in range(9)), line))
+
+    assert error in found.message
+
+
+@looped(
+    "lines",
+    [
+        pytest.param(SERVED, id="nothing happened"),
+        pytest.param([*SERVED, "INFO 03-11 06:01:00 [shutdown] API server: shutdown triggered",
+                      *FATAL[-1:]], id="somebody stopped it"),
+        pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refused request"),
+    ],
+)  # fmt: skip
+def test_other_errors_are_clean(tmp_path: Path, lines: list[str]) -> None:
+    result = check(log_of(tmp_path, *lines), (EngineDied(),))
+
+    assert (result.findings, result.not_applicable) == ((), ())
+
+
+def test_a_failure_is_still_there_when_the_log_was_saved_as_a_trace(tmp_path: Path) -> None:
+    save_trace(log_of(tmp_path, *SERVED, *FATAL), tmp_path / "saved.trace")
+
+    (found,) = EngineDied().check(Trace.open(tmp_path / "saved.trace"))
+
+    assert "AssertionError" in found.message
+
+
+def test_a_recording_is_not_judged(record: Record) -> None:
+    assert check(record("fcfs-preemption"), (EngineDied(),)).not_applicable == ("STV023",)
