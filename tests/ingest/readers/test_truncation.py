@@ -10,7 +10,7 @@ import json
 import shutil
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -40,6 +40,8 @@ from tests.ingest.readers.kv_events.test_reader import message, stored
 from tests.ingest.readers.requests.lists import AZURE, BRIX, MOONCAKE, SERVING_SIM
 from tests.ingest.readers.swimlane.test_reader import records
 from tests.ingest.zstd_frames import in_blocks
+from tests.looped import looped
+from tests.tiers import sampled, slow
 
 TIMES = "ts_ns"
 
@@ -58,10 +60,14 @@ class Written:
     def content(self) -> bytes:
         return self.head + b"".join(self.records) + self.tail
 
+    @property
+    def ends(self) -> list[int]:
+        """Where the head ends, and each record."""
+        return list(accumulate(map(len, self.records), initial=len(self.head)))
+
     def num_whole(self, length: int) -> int:
         """How many records end within so many bytes."""
-        ends = accumulate(map(len, self.records), initial=len(self.head))
-        return max(0, sum(end <= length for end in ends) - 1)
+        return max(0, sum(end <= length for end in self.ends) - 1)
 
 
 def lines(reader: Reader, table: str, text: str, num_header_lines: int = 0) -> Written:
@@ -124,27 +130,46 @@ def kept(reader: Reader, path: Path, table: str) -> list[int]:
 
 
 def assert_whole_are_kept(
-    written: Written, file: Path, content: bytes, num_whole: Callable[[int], int]
+    written: Written,
+    file: Path,
+    content: bytes,
+    num_whole: Callable[[int], int],
+    lengths: Iterable[int] = (),
 ) -> None:
+    """Cut a file to some lengths, or to every one, and compare what is read with what is whole."""
     file.write_bytes(content)
     whole = kept(written.reader, file, written.table)
     assert len(whole) == len(written.records)
-    for length in range(len(content)):
+    for length in lengths or range(len(content)):
         file.write_bytes(content[:length])
         times = kept(written.reader, file, written.table)
         assert len(times) >= num_whole(length), length
         assert Counter(times) <= Counter(whole), length
 
 
+@looped("name", WRITTEN)
+def test_a_file_cut_near_the_end_of_a_record_or_at_some_byte_keeps_all_whole_records(
+    name: str, tmp_path: Path
+) -> None:
+    written = WRITTEN[name]
+    size = len(written.content)
+    assert written.num_whole(size) == len(written.records)
+    near = {end + by for end in written.ends for by in (-1, 0, 1)}
+
+    lengths = sorted({*range(3), *range(3, size, 11), *near, size - 2, size - 1} & {*range(size)})
+    assert_whole_are_kept(written, tmp_path / "file", written.content, written.num_whole, lengths)
+
+
+@slow
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_file_cut_at_any_byte_keeps_all_whole_records(name: str, tmp_path: Path) -> None:
     written = WRITTEN[name]
-    assert written.num_whole(len(written.content)) == len(written.records)
 
     assert_whole_are_kept(written, tmp_path / "file", written.content, written.num_whole)
 
 
-def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", sampled([1, 3], [3]))
+def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int) -> None:
     written = WRITTEN["kineto"]
     content = gzip.compress(written.content, mtime=0)
 
@@ -152,16 +177,20 @@ def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path) -> None:
         return written.num_whole(len(zlib.decompressobj(31).decompress(content[:length])))
 
     assert num_whole(len(content) - 8) == len(written.records)
-    assert_whole_are_kept(written, tmp_path / "file", content, num_whole)
+    lengths = range(len(content) - 1, 0, -every)  # the last byte always
+    assert_whole_are_kept(written, tmp_path / "file", content, num_whole, lengths)
 
 
-def test_zstd_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", sampled([1, 3], [3]))
+def test_zstd_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int) -> None:
     written = WRITTEN["kineto"]
     *blocks, last = in_blocks((written.head, *written.records, written.tail))
     content = b"".join([*blocks, last])
     packed = Written(written.reader, written.table, blocks[0], tuple(blocks[1:]))
 
-    assert_whole_are_kept(written, tmp_path / "file", content, packed.num_whole)
+    near = {end + by for end in packed.ends for by in (-1, 0)}
+    lengths = sorted({*range(0, len(content), every), *near} & {*range(len(content))})
+    assert_whole_are_kept(written, tmp_path / "file", content, packed.num_whole, lengths)
 
 
 def test_a_segment_of_a_journal_cut_at_any_byte_keeps_all_whole_rows(

@@ -15,7 +15,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.kineto_files import rows
 from tests.ingest.writers.test_chrome import shown, written
-from tests.tiers import failures
+from tests.tiers import examples, failures
 from tests.traces import trace_of
 
 
@@ -86,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(track=TEXT, name=TEXT, category=st.none() | TEXT, args=st.none() | TEXT, value=st.floats())
 def test_any_text_gives_valid_json_and_comes_back(
     folder: Path, track: str, name: str, category: str | None, args: str | None, value: float

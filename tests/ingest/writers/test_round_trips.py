@@ -19,7 +19,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers import Writer, writers
 from stepscope.ingest.writers.perfetto import PerfettoWriter
 from tests.ingest.real_files import profile
-from tests.tiers import sampled
+from tests.tiers import examples, sampled
 from tests.traces import by_track, trace_of
 
 WRITERS = [writer for writer in writers() if ".trace" not in writer.endings]
@@ -135,7 +135,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @each_writer
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     spans=st.lists(spans(), max_size=12),
     counters=st.lists(counters(), max_size=4),
@@ -159,7 +159,7 @@ def test_any_spans_counters_and_arrows_come_back(
 
 
 @each_writer
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", sampled(SAMPLES, [SAMPLES[0], SAMPLES[2]]))
 def test_a_sample_comes_back(
     sample_traces: Path, tmp_path: Path, writer: Writer, sample: str
 ) -> None:

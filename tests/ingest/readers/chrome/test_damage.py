@@ -6,6 +6,7 @@ import gzip
 import json
 import math
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from stepscope.ingest.readers.encodings import buffers
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 from tests.ingest.readers.hostile import use_or_refuse
-from tests.tiers import sampled
+from tests.looped import looped
+from tests.tiers import examples, slow
 
 EVENTS = [
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
@@ -79,13 +81,36 @@ def num_whole(content: bytes) -> int:
     return num
 
 
-@pytest.mark.parametrize("layout", sampled(LAYOUTS, ["spaced", "array"]))
-def test_cut_anywhere_all_whole_events_are_kept(layout: str) -> None:
+def lengths(layout: str) -> range:
+    """All lengths to which a layout can be cut without losing where its events begin."""
     content = LAYOUTS[layout]
     first = content.index(b"[") + 1 if layout == "array" else content.index(b'"traceEvents"') + 17
+    return range(first, len(content))
 
-    for length in range(first, len(content)):
+
+def check_cut(layout: str, at: Iterable[int]) -> None:
+    content = LAYOUTS[layout]
+    for length in at:
         assert num_events(content[:length]) == num_whole(content[:length]), length
+
+
+@looped("layout", ["spaced", "array"])
+def test_cut_near_the_end_of_an_event_or_at_some_byte_all_whole_events_are_kept(
+    layout: str,
+) -> None:
+    content = LAYOUTS[layout]
+    whole = {length: num_whole(content[:length]) for length in lengths(layout)}
+    ends = [length for length in lengths(layout)[1:] if whole[length] > whole[length - 1]]
+    near = {end + by for end in ends for by in (-1, 0, 1, 2)}
+
+    assert len(ends) == len(EVENTS)
+    check_cut(layout, sorted({*lengths(layout)[::9], *near} & {*lengths(layout)}))
+
+
+@slow
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cut_anywhere_all_whole_events_are_kept(layout: str) -> None:
+    check_cut(layout, lengths(layout))
 
 
 @pytest.mark.parametrize("layout", ["spaced", "compact", "pretty"])
@@ -238,13 +263,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(content=mutated())
 def test_mutated_files_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:
     open_or_refuse(folder, content)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(content=st.binary(max_size=300))
 @example(content=b'{"traceEvents":[' + b"[" * 200_000)
 @example(content=b'{"traceEvents":[' + b'{"a":' * 100_000)
