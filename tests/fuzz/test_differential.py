@@ -16,8 +16,8 @@ from tests.fuzz.differential import compare, windows_of
 from tests.fuzz.sanitizers import can_sanitize, sanitized
 from tests.fuzz.windows import Windows, real_events
 
-NUM_WINDOWS = 4_000
-NUM_SANITIZED = 1_500
+NUM_WINDOWS = 1_500
+NUM_SANITIZED = 300
 
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the scanner is not compiled")
 

@@ -14,7 +14,7 @@ from tests.fuzz.run import EVERY, fuzz
 from tests.fuzz.targets import TARGETS
 
 SEED = 1
-NUM_RUNS = 800
+NUM_RUNS = 300
 MOST_S = 10
 
 

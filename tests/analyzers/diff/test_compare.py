@@ -26,6 +26,7 @@ from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import serve
 from tests.looped import looped
+from tests.tiers import examples
 from tests.traces import trace_of
 
 Snapshot = dict[str, Any]
@@ -241,7 +242,7 @@ def test_runs_that_differ_in_what_is_torn_of_both_are_equal() -> None:
 
 
 @given(requests, st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_one_changed_row_is_found_where_it_is(
     specs: list[RequestSpec], data: st.DataObject
 ) -> None:
@@ -260,7 +261,7 @@ def test_one_changed_row_is_found_where_it_is(
 
 
 @given(absurd_rows, absurd_rows)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_any_two_traces_can_be_compared(ours: Absurd, theirs: Absurd) -> None:
     a, b = trace_from(ours), trace_from(theirs)
 

@@ -39,7 +39,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.absurd import Rows, absurd_rows, faulty_rows, trace_from
 from tests.analyzers.rows import decision, event, mix, part, task
 from tests.looped import looped
-from tests.tiers import slow
+from tests.tiers import examples, slow
 from tests.traces import trace_of
 
 # Rules with their thresholds turned down, so that absurd traces are full of findings.
@@ -68,7 +68,7 @@ SENSITIVE = tuple(_BY_CODE.get(rule.code, rule) for rule in RULES)
 
 
 @given(absurd_rows)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
     check_judged(rows)
 
@@ -122,7 +122,7 @@ def test_findings_do_not_depend_on_how_the_trace_is_split_into_files(
 
 
 @given(faulty_rows | absurd_rows)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     moved = {
         table: [row | {"rank": row["rank"] + 5} for row in listed] for table, listed in rows.items()

@@ -15,6 +15,7 @@ from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.col.col008_straggler import Straggler
 from tests.analyzers.absurd import Rows
 from tests.analyzers.invariants.faulty_ranks import faulty_ranks, ranks_trace
+from tests.tiers import examples
 
 TURNED_DOWN: dict[str, Rule] = {
     "COL008": Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0)
@@ -25,7 +26,7 @@ JUDGED = tuple(
 
 
 @given(faulty_ranks, st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
     shuffled = {table: random.sample(listed, len(listed)) for table, listed in rows.items()}
 
@@ -33,7 +34,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random)
 
 
 @given(faulty_ranks)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     moved = {
         table: [row | {"rank": row["rank"] + 5} for row in listed] for table, listed in rows.items()
@@ -43,7 +44,7 @@ def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
 
 
 @given(faulty_ranks)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_a_finding_has_a_place_a_count_and_numbers(rows: Rows) -> None:
     for found in check(ranks_trace(rows), JUDGED).findings:
         assert found.count > 0

@@ -25,6 +25,7 @@ from stepscope.analyzers.rules.stv.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from tests.analyzers.absurd import Rows
 from tests.analyzers.invariants.faulty_serving import faulty_serving, serving_trace
+from tests.tiers import examples
 
 # Thresholds turned down, so that nearly every trace has findings of some rules.
 TURNED_DOWN: tuple[Rule, ...] = (
@@ -50,7 +51,7 @@ SERVING = tuple(
 
 
 @given(faulty_serving, st.randoms(use_true_random=False))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
     shuffled = {table: random.sample(listed, len(listed)) for table, listed in rows.items()}
 
@@ -58,7 +59,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random)
 
 
 @given(faulty_serving)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     moved = {
         table: [row | {"rank": row["rank"] + 5} for row in listed] for table, listed in rows.items()

@@ -129,7 +129,7 @@ slow = st.builds(
 
 
 @given(requests, knobs, sizes, slow)
-@settings(max_examples=60)
+@settings(max_examples=tiers.examples(60))
 def test_blame_is_what_following_every_step_of_a_run_comes_to(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig, cost: CostModel
 ) -> None:
@@ -188,7 +188,7 @@ def _decided(request: str, now: int, rows: Rows) -> dict[str, Any] | None:
 
 
 @given(absurd_rows)
-@settings(max_examples=40)
+@settings(max_examples=tiers.examples(40))
 def test_causes_add_up_on_traces_that_no_engine_would_write(rows: Absurd) -> None:
     assert adds_up(blame(trace_from(rows)))
 

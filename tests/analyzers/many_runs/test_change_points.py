@@ -15,6 +15,7 @@ from stepscope.analyzers.many_runs.change_points import (
     least_values,
 )
 from tests.looped import looped
+from tests.tiers import sampled
 
 METRICS = 10
 CHANCE = 0.05 / METRICS
@@ -26,15 +27,16 @@ SPREADS = {
 }
 
 
+@pytest.mark.parametrize("num", sampled([50, 200], [50]))
 @looped("spread", SPREADS)
-def test_at_most_1_in_20_tables_of_mere_noise_has_any_change(spread: str) -> None:
+def test_at_most_1_in_20_tables_of_mere_noise_has_any_change(spread: str, num: int) -> None:
     random = np.random.default_rng(7)
-    tables = SPREADS[spread](random, (200, METRICS, 30))
+    tables = SPREADS[spread](random, (num, METRICS, 30))
 
     alarms = sum(any(change_points(line.tolist(), CHANCE) for line in table) for table in tables)
 
-    # Three standard deviations of what chance makes of 200 tables above the 10 that are promised.
-    assert alarms <= 10 + 3 * np.sqrt(200 * 0.05 * 0.95)
+    # Three standard deviations of what chance makes of the tables above those that are promised.
+    assert alarms <= num * 0.05 + 3 * np.sqrt(num * 0.05 * 0.95)
 
 
 def test_beside_a_change_noise_shows_no_other_more_often_than_is_said() -> None:
@@ -48,14 +50,15 @@ def test_beside_a_change_noise_shows_no_other_more_often_than_is_said() -> None:
     assert sum(len(changes) > 1 for changes in found) <= 5 + 3 * np.sqrt(100 * 0.05 * 0.95)
 
 
-def test_a_shift_of_three_sigma_with_eight_runs_on_each_side_is_found() -> None:
+@pytest.mark.parametrize("num", sampled([30, 100], [30]))
+def test_a_shift_of_three_sigma_with_eight_runs_on_each_side_is_found(num: int) -> None:
     random = np.random.default_rng(9)
-    lines = random.normal(size=(100, 16))
+    lines = random.normal(size=(num, 16))
     lines[:, 8:] += 3
 
     found = [change_points(line.tolist(), CHANCE) for line in lines]
 
-    assert sum(len(changes) == 1 for changes in found) >= 0.9 * 100
+    assert sum(len(changes) == 1 for changes in found) >= 0.9 * num
     places = [change.place for changes in found for change in changes]
     assert sum(7 <= place <= 9 for place in places) >= 0.9 * len(places)
 

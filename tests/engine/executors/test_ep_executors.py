@@ -22,6 +22,7 @@ from tests.engine.ep_runs import (
     TORCH,
 )
 from tests.engine.rows import Rows
+from tests.tiers import sampled
 
 WITHOUT_TORCH = """
 import sys
@@ -30,24 +31,25 @@ from stepscope.app.cli import main
 raise SystemExit(main())
 """
 
+QUICK: list[tuple[str, dict[str, str]]] = [
+    ("before", {"requests": "3", "ranks": "3"}),
+    ("after", {"verify_width": "4", "max_tokens": "24"}),
+    ("v2-device-staging", {}),
+    ("v2-grouped-gemm", {}),
+    ("after", {"fault": "compaction-on-one-side", "requests": "6", "stagger": "2"}),
+]
+OTHERS: list[tuple[str, dict[str, str]]] = [
+    ("after", {"requests": "6", "stagger": "2"}),
+    ("after", {"requests": "2"}),
+    ("v2-host-staging", {}),
+    ("after", {"fault": "slot-order-differs"}),
+    ("after", {"fault": "v2-head-v1-worker"}),
+    ("after", {"fault": "state-not-cleared", "requests": "8"}),
+]
+
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
-@pytest.mark.parametrize(
-    ("variant", "settings"),
-    [
-        ("before", {"requests": "3", "ranks": "3"}),
-        ("after", {"requests": "6", "stagger": "2"}),
-        ("after", {"requests": "2"}),
-        ("after", {"verify_width": "4", "max_tokens": "24"}),
-        ("v2-host-staging", {}),
-        ("v2-device-staging", {}),
-        ("v2-grouped-gemm", {}),
-        ("after", {"fault": "slot-order-differs"}),
-        ("after", {"fault": "compaction-on-one-side", "requests": "6", "stagger": "2"}),
-        ("after", {"fault": "v2-head-v1-worker"}),
-        ("after", {"fault": "state-not-cleared", "requests": "8"}),
-    ],
-)
+@pytest.mark.parametrize(("variant", "settings"), sampled((*QUICK, *OTHERS), QUICK))
 def test_the_simulated_run_has_every_row_of_the_one_with_torch(
     tmp_path: Path, variant: str, settings: dict[str, str]
 ) -> None:

@@ -21,6 +21,7 @@ from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
+from tests.tiers import examples
 
 prices = st.builds(
     CostModel,
@@ -68,7 +69,7 @@ def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0
 
 
 @given(prices, st.integers(0, 99))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
     found = fit(timed(cost, seed))
     assert found.cost == cost
@@ -77,7 +78,7 @@ def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
 
 
 @given(prices, st.integers(0, 99))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_steps_that_compiled_or_were_held_up_do_not_count(cost: CostModel, seed: int) -> None:
     found = fit(timed(cost, seed, every_slow=8))
     assert replace(found.cost, first_ns=0) == cost
@@ -94,7 +95,7 @@ def test_noise_moves_the_costs_by_no_more_than_itself() -> None:
 
 
 @given(st.integers(0, 20))
-@settings(max_examples=5)
+@settings(max_examples=examples(5))
 def test_no_price_is_below_nothing(seed: int) -> None:
     random = Random(seed)
     steps = timed(CostModel(), 0)

@@ -20,7 +20,7 @@ from stepscope.engine.runs.scenario import Metric, Options
 from stepscope.engine.scenarios.ep_multiplexing import EpMultiplexing
 from stepscope.ingest.trace import Trace
 from tests.engine.rows import Row, Rows
-from tests.tiers import slow
+from tests.tiers import sampled, slow
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_gloo_available():
@@ -54,6 +54,7 @@ def run(
     return result.metrics, Rows.read(Trace.open(path))
 
 
+@slow
 def test_two_processes_under_v1_serve_four_requests_one_after_the_other(folder: Path) -> None:
     metrics, rows = run(folder, "before")
 
@@ -62,7 +63,7 @@ def test_two_processes_under_v1_serve_four_requests_one_after_the_other(folder: 
     assert {row["slot"] for row in rows.of("collectives")} == {None}
 
 
-@pytest.mark.parametrize("num_requests", [2, 4, 8])
+@pytest.mark.parametrize("num_requests", sampled([2, 4, 8], [4]))
 def test_two_processes_under_v2_serve_all_together_and_each_as_if_alone(
     folder: Path, num_requests: int
 ) -> None:

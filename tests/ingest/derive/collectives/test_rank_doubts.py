@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +25,7 @@ from tests.ingest.derive.collectives.rank_jobs import (
     period_us,
 )
 from tests.ingest.log_files import report_of
+from tests.tiers import examples, sampled
 
 MISLED = {
     "times change by little": (
@@ -93,9 +95,13 @@ def test_the_one_way_that_fits_is_believed_where_something_sets_it_apart(
     assert_nothing_is_wrong(trace, *looks)
 
 
-@pytest.mark.parametrize("num_steps", [1, 3])
-@pytest.mark.parametrize("per_step", [4, 32])
-@pytest.mark.parametrize("late_us", [0.0, 2_500, -90_000])
+@pytest.mark.parametrize(
+    ("late_us", "per_step", "num_steps"),
+    sampled(
+        [*product((0.0, 2_500, -90_000), (4, 32), (1, 3))],
+        [(0.0, 4, 3), (2_500, 32, 1), (-90_000, 4, 1)],
+    ),
+)
 def test_steps_that_are_alike_are_not_taken_for_one_where_windows_share_none(
     tmp_path: Path, late_us: float, per_step: int, num_steps: int
 ) -> None:
@@ -174,7 +180,7 @@ plans = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(looks_of_ranks, looks_of_ranks, dialects, plans)
 def test_clocks_are_right_within_their_bounds_or_left_alone_with_the_reason(
     first: Look, second: Look, dialect: dict[str, Any], plan: Plan

@@ -17,6 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import GLOO, OWN_TORCH, profile
+from tests.tiers import sampled
 
 FILES = (
     *OWN_TORCH,
@@ -29,6 +30,8 @@ FILES = (
     "vllm_cpu_tiny_llama_preemptions",
     "vllm_prefilldecode_mi300",
 )
+QUICK = [*OWN_TORCH, "hta_event_sync_trace", "hta_sampled_rank-0", "vllm_prefilldecode_mi300"]
+"""A file of a CPU, of gloo, of CUDA's events, of an older profiler, and of ROCm."""
 
 
 def file(shared_data: Path, name: str) -> Path:
@@ -45,7 +48,7 @@ def events_in(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_every_event_is_read_or_skipped_and_counted(name: str) -> None:
     path = profile(name)
     events = events_in(path)
@@ -57,7 +60,7 @@ def test_every_event_is_read_or_skipped_and_counted(name: str) -> None:
     assert trace.num_rows("flows") == sum(event["ph"] in "stf" for event in events)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_times_are_the_microseconds_of_the_file_to_the_nanosecond(name: str) -> None:
     path = profile(name)
     text = gzip.decompress(path.read_bytes())
@@ -85,7 +88,7 @@ def _nanoseconds(digits: str) -> int:
     return int(whole) * 1000 + sign * int(fraction[:3].ljust(3, "0"))
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_slices_of_a_track_nest_and_parents_enclose(name: str) -> None:
     spans = opened(profile(name)).spans.filter(pl.col("form") == "slice").collect()
     outer = spans.select("span", "track", outer_ts="ts_ns", outer_dur="dur_ns")

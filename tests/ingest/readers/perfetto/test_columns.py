@@ -18,6 +18,7 @@ from stepscope.ingest.readers.perfetto.packets import runs
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.perfetto_files import event, pack
+from tests.tiers import examples, sampled
 
 NUMBERS = st.integers(0, (1 << 64) - 1)
 TEXTS = st.text(max_size=4)
@@ -101,7 +102,7 @@ def read(file: Path, few: int, monkeypatch: pytest.MonkeyPatch) -> Trace:
     return Trace.from_tables(*PerfettoReader().read(file, None, Limits(text=40)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(PLAIN | PLAIN | EVENTS | OTHERS, min_size=10, max_size=40))
 def test_many_packets_at_a_time_say_what_they_say_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, packets: list[Any]
@@ -147,14 +148,18 @@ def test_messages_of_any_bytes_end_or_are_broken(messages: list[bytes]) -> None:
     assert (broken | (at == end)).all()
 
 
-def test_a_file_cut_within_its_last_packets_keeps_all_whole_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", sampled([1, 7], [7]))
+def test_a_file_cut_within_its_last_packets_keeps_all_whole_ones(
+    tmp_path: Path, every: int
+) -> None:
     note = [{"name": "n", "string_value": 'x"'}, {"name": "k", "int_value": -1}]
     packets = [event(ts, 3, f"e{ts % 3}", debug_annotations=note) for ts in range(300)]
     content = pack(*packets)
     borders = [len(pack(*packets[:num])) for num in range(298, 301)]
     file = tmp_path / "cut.pftrace"
 
-    for length in range(borders[0], borders[-1] + 1):
+    near = {border + by for border in borders for by in (-1, 0, 1)}
+    for length in sorted({*range(borders[0], borders[-1] + 1, every), *near - {borders[-1] + 1}}):
         file.write_bytes(content[:length])
         tables, manifest = PerfettoReader().read(file, None)
         spans = Trace.from_tables(tables, manifest).spans.collect()
