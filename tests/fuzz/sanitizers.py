@@ -86,6 +86,8 @@ def use_sanitized() -> bool:
         own = Path(source)
         called = ".".join(("stepscope", *own.parent.parts, own.stem))
         built = Path(folder, f"{own.stem}.abi3.so")
+        if not built.is_file():
+            continue  # only some were built
         spec = importlib.util.spec_from_file_location(called, built)
         assert spec is not None
         assert spec.loader is not None

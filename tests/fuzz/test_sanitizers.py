@@ -9,6 +9,7 @@ import pytest
 from stepscope.ingest.readers.chrome.decode import IS_COMPILED
 from tests.conftest import ROOT
 from tests.fuzz.sanitizers import SANITIZED, TESTED, can_sanitize, run_tests, sanitized
+from tests.tiers import slow
 
 pytestmark = pytest.mark.skipif(
     not (IS_COMPILED and can_sanitize()), reason="there is no gcc with libasan"
@@ -20,6 +21,7 @@ FAULTS = {
 }
 
 
+@slow
 def test_the_tests_of_what_is_in_c_run_with_its_other_build(tmp_path: Path) -> None:
     run = run_tests(tmp_path, QUICK)
 

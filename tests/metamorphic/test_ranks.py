@@ -25,14 +25,15 @@ from tests.metamorphic.contents import (
     report_of,
     told_of,
 )
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 MEETINGS = job(2, num_steps=8)
 SAID = ("rank", "step", "group", "op", "num_elements", "ordinal")
 NOISE_NS = 10_000
 NUMBERED, BY_ORDER = Look(), Look(has_seq=False)
 WINDOWS = [{"first_step": 2}, {"last_step": 5}, {"first_step": 1, "last_step": 6}]
-each_look = pytest.mark.parametrize("look", [NUMBERED, BY_ORDER], ids=["numbered", "by order"])
+LOOKS = ["numbered", "by order"]
+each_look = pytest.mark.parametrize("look", [NUMBERED, BY_ORDER], ids=LOOKS)
 
 
 def as_it_is(folder: Path, look: Look) -> tuple[Trace, Told]:
@@ -93,7 +94,7 @@ WRITTEN: dict[str, Callable[[dict[str, Any]], bytes]] = {
 }
 
 
-@each_look
+@pytest.mark.parametrize("look", sampled([NUMBERED, BY_ORDER], [NUMBERED]), ids=LOOKS)
 def test_files_of_ranks_written_otherwise_are_the_same(
     folder: Path, tmp_path: Path, look: Look
 ) -> None:
@@ -151,9 +152,16 @@ def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
     assert blamed_sums(trace) == told.sums
 
 
-@each_look
 @pytest.mark.parametrize("window", sampled(WINDOWS, WINDOWS[-1:]), ids=str)
-@pytest.mark.parametrize("late_us", [0.0, 2_500.0])
+@pytest.mark.parametrize(
+    ("look", "late_us"),
+    [
+        (NUMBERED, 2_500.0),
+        (BY_ORDER, 0.0),
+        pytest.param(NUMBERED, 0.0, marks=slow),
+        pytest.param(BY_ORDER, 2_500.0, marks=slow),
+    ],
+)
 def test_a_window_that_begins_or_ends_elsewhere_holds_some_of_the_same_collectives(
     folder: Path, tmp_path: Path, look: Look, window: dict[str, int], late_us: float
 ) -> None:
@@ -212,8 +220,15 @@ def test_a_collective_that_one_rank_lacks_or_issues_later_is_where_ranks_part_or
     assert blamed_sums(trace, *untouched) == blamed_sums(agreed, *untouched)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("is_swapped", [False, True])
+@pytest.mark.parametrize(
+    ("rank", "is_swapped"),
+    [
+        (0, False),
+        (1, True),
+        pytest.param(0, True, marks=slow),
+        pytest.param(1, False, marks=slow),
+    ],
+)
 def test_a_device_that_comes_late_is_found_on_the_rank_that_it_is_of(
     tmp_path: Path, rank: int, is_swapped: bool
 ) -> None:

@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from stepscope.app.cli.commands.record import record
 from stepscope.app.cli.commands.summary import summary
 from stepscope.app.cli.commands.trend import trend
 from tests.conftest import ROOT
+from tests.docs.command_server import ready_commands
+from tests.tiers import slow
 
 SCRIPT = ROOT / ".github" / "scripts" / "check.sh"
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -42,6 +46,16 @@ class Ran:
     summary: str
 
 
+Run = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def ready() -> Iterator[Path]:
+    """A `stepscope` for the script that costs no imports."""
+    with ready_commands() as folder:
+        yield folder / "stepscope"
+
+
 @pytest.fixture
 def workspace(tmp_path: Path, sample_traces: Path) -> Path:
     """A checkout with one trace that has conflicts and one that has none."""
@@ -54,14 +68,19 @@ def workspace(tmp_path: Path, sample_traces: Path) -> Path:
     return folder
 
 
-def run(workspace: Path, **inputs: str) -> Ran:
+@pytest.fixture
+def run(ready: Path, workspace: Path) -> Run:
     """Run the script as the runner would, with these inputs and no others."""
+    return partial(run_script, ready, workspace)
+
+
+def run_script(stepscope: Path, workspace: Path, **inputs: str) -> Ran:
     output, summary = workspace / "outputs.txt", workspace / "summary.md"
     inputs_of_action = ("TRACE", "SELECT", "IGNORE", "REQUIRE", "FAIL_ON", "BASELINE", "AGAINST",
                         "SARIF", "JUNIT")  # fmt: skip
     given = {**dict.fromkeys(inputs_of_action, ""), **inputs}
     environment = {
-        "PATH": os.environ["PATH"], "STEPSCOPE": str(STEPSCOPE),
+        "PATH": os.environ["PATH"], "STEPSCOPE": str(stepscope),
         "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary), **given,
     }  # fmt: skip
     done = subprocess.run(
@@ -98,8 +117,10 @@ def test_no_input_is_written_into_a_script() -> None:
     assert not any("${{" in step["run"] for step in ACTION["runs"]["steps"])
 
 
-def test_findings_become_annotations_a_summary_a_sarif_file_and_a_failure(workspace: Path) -> None:
-    ran = run(workspace, TRACE="out/before.trace", SARIF="check.sarif", JUNIT="check.xml")
+def test_findings_become_annotations_a_summary_a_sarif_file_and_a_failure(
+    run: Run, workspace: Path
+) -> None:
+    ran = run(TRACE="out/before.trace", SARIF="check.sarif", JUNIT="check.xml")
 
     assert ran.code == 1
     assert ran.out.startswith("::error title=COR001 mix-on-occupied-group ×")
@@ -111,34 +132,34 @@ def test_findings_become_annotations_a_summary_a_sarif_file_and_a_failure(worksp
     assert (workspace / "check.xml").read_text().startswith("<?xml")
 
 
-def test_a_clean_trace_passes(workspace: Path) -> None:
-    ran = run(workspace, TRACE="out/after.trace")
+def test_a_clean_trace_passes(run: Run) -> None:
+    ran = run(TRACE="out/after.trace")
 
     assert (ran.code, ran.out) == (0, "")
     assert ran.outputs == {"exit-code": "0"}
     assert "nothing found" in ran.summary
 
 
-def test_options_reach_the_command(workspace: Path) -> None:
-    assert run(workspace, TRACE="out/before.trace", IGNORE="COR").code == 0
-    assert run(workspace, TRACE="out/before.trace", SELECT="STV").code == 0
-    assert run(workspace, TRACE="out/before.trace", FAIL_ON="never").code == 0
-    assert run(workspace, TRACE="out/after.trace", REQUIRE="COR001,STV001").code == 0
-    assert run(workspace, TRACE="out/before.trace", BASELINE="absent.json").code == 2
-    assert run(workspace, TRACE="out/before.trace", AGAINST=" out/before.trace\n").code == 0
-    assert run(workspace, TRACE="out/before.trace", AGAINST="out/after.trace").code == 1
+def test_options_reach_the_command(run: Run) -> None:
+    assert run(TRACE="out/before.trace", IGNORE="COR").code == 0
+    assert run(TRACE="out/before.trace", SELECT="STV").code == 0
+    assert run(TRACE="out/before.trace", FAIL_ON="never").code == 0
+    assert run(TRACE="out/after.trace", REQUIRE="COR001,STV001").code == 0
+    assert run(TRACE="out/before.trace", BASELINE="absent.json").code == 2
+    assert run(TRACE="out/before.trace", AGAINST=" out/before.trace\n").code == 0
+    assert run(TRACE="out/before.trace", AGAINST="out/after.trace").code == 1
 
 
-def test_a_required_rule_that_is_not_applicable_fails_the_run(workspace: Path) -> None:
-    ran = run(workspace, TRACE="out/after.trace", REQUIRE="EQV001", SARIF="check.sarif")
+def test_a_required_rule_that_is_not_applicable_fails_the_run(run: Run) -> None:
+    ran = run(TRACE="out/after.trace", REQUIRE="EQV001", SARIF="check.sarif")
 
     assert (ran.code, ran.outputs["exit-code"]) == (1, "1")
     assert ran.out.startswith("::error title=not judged::out/after.trace: EQV001 is required")
     assert "EQV001 is required" in ran.summary
 
 
-def test_what_no_rule_could_judge_is_an_error_and_no_pass(workspace: Path) -> None:
-    ran = run(workspace, TRACE="out/after.trace", SELECT="EQV", SARIF="check.sarif")
+def test_what_no_rule_could_judge_is_an_error_and_no_pass(run: Run) -> None:
+    ran = run(TRACE="out/after.trace", SELECT="EQV", SARIF="check.sarif")
 
     # No `sarif` to upload: code scanning would take its alerts for fixed.
     assert (ran.code, ran.outputs) == (3, {"exit-code": "3"})
@@ -146,10 +167,10 @@ def test_what_no_rule_could_judge_is_an_error_and_no_pass(workspace: Path) -> No
     assert "no rule could judge what ran" in ran.summary
 
 
-def test_traces_are_named_line_by_line_and_by_pattern(workspace: Path) -> None:
+def test_traces_are_named_line_by_line_and_by_pattern(run: Run, workspace: Path) -> None:
     (workspace / "out" / "before.trace").rename(workspace / "out" / "with space.trace")
 
-    ran = run(workspace, TRACE="  out/*.trace\n\n out/with space.trace \r\n")
+    ran = run(TRACE="  out/*.trace\n\n out/with space.trace \r\n")
 
     assert ran.code == 1
     assert "out/with space.trace" in ran.out
@@ -157,23 +178,23 @@ def test_traces_are_named_line_by_line_and_by_pattern(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("trace", ["out/absent.trace", "absent/*.trace"])
-def test_a_trace_that_was_not_made_fails_the_run(workspace: Path, trace: str) -> None:
-    ran = run(workspace, TRACE=f"out/after.trace\n{trace}", SARIF="check.sarif")
+def test_a_trace_that_was_not_made_fails_the_run(run: Run, trace: str) -> None:
+    ran = run(TRACE=f"out/after.trace\n{trace}", SARIF="check.sarif")
 
     assert ran.code == 3
     assert ran.outputs == {"exit-code": "3"}
     assert len(ran.err.splitlines()) == 1
 
 
-def test_no_trace_at_all_is_wrong_usage(workspace: Path) -> None:
-    assert run(workspace, TRACE="\n  \n").code == 2
+def test_no_trace_at_all_is_wrong_usage(run: Run) -> None:
+    assert run(TRACE="\n  \n").code == 2
 
 
-def test_a_name_is_never_run(workspace: Path) -> None:
+def test_a_name_is_never_run(run: Run, workspace: Path) -> None:
     name = "$(touch owned);`touch owned`.trace"
     (workspace / "out" / "before.trace").rename(workspace / "out" / name)
 
-    ran = run(workspace, TRACE=f"out/{name}", SARIF="x\nexit-code=0")
+    ran = run(TRACE=f"out/{name}", SARIF="x\nexit-code=0")
 
     assert ran.code == 1
     assert not (workspace / "owned").exists()
@@ -244,11 +265,14 @@ def test_the_job_that_is_described_for_gitlab_fails_and_writes_what_it_reports(
     assert job["artifacts"]["paths"] == ["out"]
 
 
-@pytest.mark.parametrize(("kept", "outcomes"), [
+GATES = [
     (("before", "after"), {"failed": "out/before.trace", "passed": "out/after.trace"}),
-    (("after",), {"passed": "out/after.trace"}),
+    pytest.param(("after",), {"passed": "out/after.trace"}, marks=slow),
     ((), {"failed": "out/*.trace, of which there is none"}),
-])  # fmt: skip
+]
+
+
+@pytest.mark.parametrize(("kept", "outcomes"), GATES)
 def test_the_ten_lines_that_are_described_for_pytest_pass_where_every_trace_is_clean(
     workspace: Path, kept: tuple[str, ...], outcomes: dict[str, str]
 ) -> None:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Severity
-from stepscope.engine.scenarios import Options, scenario
+from stepscope.engine.scenarios import Options
 from stepscope.engine.scenarios.queue_workloads import CASES
-from stepscope.ingest.trace import Trace
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 from tests.matrix import FIRES, codes
 
 
 def checked(
-    folder: Path, variant: str = "after", fault: str | None = None, **settings: str
+    runs: RecordedOnce, variant: str = "after", fault: str | None = None, **settings: str
 ) -> CheckResult:
-    out = folder / "run.trace"
     faults = frozenset([fault] if fault else [])
-    scenario("waiting-queue").record(variant, out, Options(settings=settings, faults=faults))
-    return check(Trace.open(out))
+    return check(runs.trace("waiting-queue", variant, Options(settings=settings, faults=faults)))
 
 
 def loud(result: CheckResult) -> list[str]:
@@ -27,9 +23,11 @@ def loud(result: CheckResult) -> list[str]:
 
 
 @looped("workload", CASES)
-def test_each_report_is_found_in_before_and_silent_in_after(tmp_path: Path, workload: str) -> None:
-    before = checked(tmp_path / "b", "before", workload=workload)
-    after = checked(tmp_path / "a", workload=workload)
+def test_each_report_is_found_in_before_and_silent_in_after(
+    recorded_once: RecordedOnce, workload: str
+) -> None:
+    before = checked(recorded_once, "before", workload=workload)
+    after = checked(recorded_once, workload=workload)
 
     own = set(FIRES[CASES[workload].fault])
     assert own <= {*codes(before, Severity.ERROR), *codes(before, Severity.WARNING)}
@@ -48,18 +46,18 @@ def test_each_report_is_found_in_before_and_silent_in_after(tmp_path: Path, work
     ],
 )
 def test_other_repairs_and_sizes_are_silent_too(
-    tmp_path: Path, workload: str, settings: dict[str, str]
+    recorded_once: RecordedOnce, workload: str, settings: dict[str, str]
 ) -> None:
-    assert loud(checked(tmp_path, workload=workload, **settings)) == []
+    assert loud(checked(recorded_once, workload=workload, **settings)) == []
 
 
 def test_a_request_that_fits_the_pool_is_served_whatever_happens_to_one_that_does_not(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    assert loud(checked(tmp_path, fault="never-fits-and-waits", video_blocks="0")) == []
+    assert loud(checked(recorded_once, fault="never-fits-and-waits", video_blocks="0")) == []
 
 
-def test_two_bugs_in_one_engine_are_both_found(tmp_path: Path) -> None:
-    found = checked(tmp_path, "before", "ready-not-looked-at", workload="parked")
+def test_two_bugs_in_one_engine_are_both_found(recorded_once: RecordedOnce) -> None:
+    found = checked(recorded_once, "before", "ready-not-looked-at", workload="parked")
 
     assert "STV020" in codes(found, Severity.ERROR)

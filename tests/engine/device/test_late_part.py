@@ -33,8 +33,11 @@ from tests.engine.device.drawn_graphs import (
     policies,
     run_of,
 )
+from tests.engine.recorded_once import RecordedOnce
+from tests.engine.scenarios.mix_runs import cached
+from tests.looped import looped
 from tests.random_configurations.tables import Tables
-from tests.tiers import examples, failures
+from tests.tiers import examples
 
 T = TypeVar("T")
 bounded = settings(max_examples=examples(40), deadline=None)
@@ -120,14 +123,19 @@ def test_what_is_computed_is_wrong_only_behind_a_tile_that_was_in_the_way(
     assert contents.left.is_wrong == contents.is_spoilt == (contents.num_wrong_tasks > 0)
 
 
-def record(folder: Path, variant: str, late: str) -> Tables:
-    out = folder / f"{variant}-{late}.trace"
-    MixAdmission().record(variant, out, asked({"steps": "1", "late_part": late}))
-    return Tables(Trace.open(out))
+def record(runs: RecordedOnce, variant: str, late: str) -> Tables:
+    return Tables(cached(runs, variant, late_part=late))
 
 
-def test_overwritten_tiles_make_tokens_differ_and_nothing_slower(tmp_path: Path) -> None:
-    spoilt, sound = (record(tmp_path, each, "corrupts") for each in ("before", "after"))
+def outcome(runs: RecordedOnce, variant: str, late: str) -> str:
+    run = runs.run("mix-admission", variant, asked({"steps": "1", "late_part": late}))
+    return str(run.metrics["outcome"])
+
+
+def test_overwritten_tiles_make_tokens_differ_and_nothing_slower(
+    recorded_once: RecordedOnce,
+) -> None:
+    spoilt, sound = (record(recorded_once, each, "corrupts") for each in ("before", "after"))
 
     def decoded(tables: Tables) -> set[bool]:
         sampled = (row for row in tables["outputs"] if row["position"] == 1)
@@ -144,22 +152,18 @@ BEFORE = {
 }
 
 
-def test_the_outcome_says_what_the_makespan_does_not() -> None:
-    def check(late: str, outcome: str) -> None:
-        run = MixAdmission().record("before", None, asked({"steps": "1", "late_part": late}))
-
-        assert re.fullmatch(outcome, str(run.metrics["outcome"]))
-
-    assert failures(check, BEFORE.items()) == {}
+@looped(("late", "said"), BEFORE.items())
+def test_the_outcome_says_what_the_makespan_does_not(
+    recorded_once: RecordedOnce, late: str, said: str
+) -> None:
+    assert re.fullmatch(said, outcome(recorded_once, "before", late))
 
 
-def test_a_guard_is_served_whatever_becomes_of_late_parts() -> None:
-    def check(late: LatePart) -> None:
-        run = MixAdmission().record("after", None, asked({"steps": "1", "late_part": late.name}))
-
-        assert run.metrics["outcome"] == "served"
-
-    assert failures(check, ((late,) for late in LATE_PARTS)) == {}
+@looped("late", LATE_PARTS, ids=lambda late: late.name)
+def test_a_guard_is_served_whatever_becomes_of_late_parts(
+    recorded_once: RecordedOnce, late: LatePart
+) -> None:
+    assert outcome(recorded_once, "after", late.name) == "served"
 
 
 @pytest.mark.parametrize("late", LATE_PARTS, ids=lambda late: late.name)
@@ -180,13 +184,13 @@ def test_a_behaviour_of_late_parts_that_is_not_known_is_refused_with_all_that_ar
 
 
 def test_what_local_memories_hold_is_recorded_only_where_something_can_be_in_the_way(
-    tmp_path: Path,
+    recorded_once: RecordedOnce,
 ) -> None:
-    queued = record(tmp_path, "before", "waits")
+    queued = record(recorded_once, "before", "waits")
 
     assert queued["accesses"] == []
     assert queued["outputs"][0]["digest"] is None
-    assert len(record(tmp_path, "after", "corrupts")["accesses"]) > 1_000
+    assert len(record(recorded_once, "after", "corrupts")["accesses"]) > 1_000
 
 
 def known(found: T | None) -> T:

@@ -22,7 +22,7 @@ from tests.engine.ep_runs import (
     TORCH,
 )
 from tests.engine.rows import Rows
-from tests.tiers import sampled
+from tests.tiers import slow
 
 WITHOUT_TORCH = """
 import sys
@@ -49,7 +49,9 @@ OTHERS: list[tuple[str, dict[str, str]]] = [
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
-@pytest.mark.parametrize(("variant", "settings"), sampled((*QUICK, *OTHERS), QUICK))
+@pytest.mark.parametrize(
+    ("variant", "settings"), [*QUICK, *(pytest.param(*case, marks=slow) for case in OTHERS)]
+)
 def test_the_simulated_run_has_every_row_of_the_one_with_torch(
     tmp_path: Path, variant: str, settings: dict[str, str]
 ) -> None:

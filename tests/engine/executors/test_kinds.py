@@ -14,6 +14,7 @@ from stepscope.engine.scenarios import SCENARIOS
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import SMALL
+from tests.tiers import slow
 
 PAIRS = [(scenario, executor_kind(name)) for scenario in SCENARIOS for name in scenario.executors]
 each_pair = pytest.mark.parametrize(
@@ -25,7 +26,14 @@ def test_every_executor_is_what_some_scenario_runs_on() -> None:
     assert {kind for _, kind in PAIRS} == set(EXECUTORS)
 
 
-@each_pair
+@pytest.mark.parametrize(
+    ("scenario", "kind"),
+    [
+        pytest.param(*pair, marks=[slow] if pair[1].name == "gloo" else [])  # it has its own tests
+        for pair in PAIRS
+    ],
+    ids=lambda each: str(getattr(each, "name", each)),
+)
 def test_every_scenario_records_on_each_of_its_executors(
     scenario: Scenario, kind: ExecutorKind, tmp_path: Path
 ) -> None:

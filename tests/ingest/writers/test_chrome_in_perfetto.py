@@ -16,6 +16,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.real_files import profile
 from tests.ingest.writers.perfetto_engine import LOST, Ask, Rows
+from tests.tiers import sampled
 from tests.traces import trace_of
 
 WALL_NS = 1_760_000_000_123_456_789
@@ -65,17 +66,21 @@ def assert_shown(ask: Ask, trace: Trace, folder: Path) -> Rows:
     return flows
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["mix-admission-before.trace", "fcfs-preemption-before.trace", "torch_profiler_cpu.json.gz"],
-)
+SAMPLES = [
+    "mix-admission-before.trace", "fcfs-preemption-before.trace", "torch_profiler_cpu.json.gz",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sampled(SAMPLES, SAMPLES[:1]))
 def test_perfetto_shows_all_of_a_sample(
     ask: Ask, sample_traces: Path, tmp_path: Path, name: str
 ) -> None:
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["jax_cpu", "hta_nccl_data"])
+@pytest.mark.parametrize(
+    "name", sampled(["jax_cpu", "gloo_rank1", "hta_nccl_data"], ["gloo_rank1"])
+)
 def test_perfetto_shows_all_of_a_profile_and_its_launches(
     ask: Ask, tmp_path: Path, name: str
 ) -> None:
@@ -87,7 +92,7 @@ def test_perfetto_shows_all_of_a_profile_and_its_launches(
     assert len(flows) == sum({"start", "finish"} <= set(end) for end in ends)
 
 
-@pytest.mark.parametrize("start_ns", [-700, 4_458_676_416_788_066, WALL_NS])
+@pytest.mark.parametrize("start_ns", sampled([-700, 4_458_676_416_788_066, WALL_NS], [WALL_NS]))
 def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     ask: Ask, tmp_path: Path, start_ns: int
 ) -> None:

@@ -13,8 +13,11 @@ from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.perfetto_files import Shown, shown_by
 from tests.ingest.real_files import profile
 from tests.ingest.writers.perfetto_engine import LOST, Ask, Rows
+from tests.tiers import sampled
 from tests.traces import trace_of
 
+PROFILES = ["gloo_rank1", "hta_sampled_rank-1"]
+"""Of a CPU, in the repository, and of a GPU."""
 WALL_NS = 1_760_000_000_123_456_789
 _PATHS = """with recursive
     up(id, above, path) as (
@@ -62,7 +65,9 @@ def assert_shown(ask: Ask, trace: Trace, folder: Path) -> tuple[Shown, Rows]:
 
 @pytest.mark.parametrize(
     "name",
-    ["mix-admission-before.trace", "torch_profiler_cpu.json.gz"],
+    sampled(
+        ["mix-admission-before.trace", "torch_profiler_cpu.json.gz"], ["mix-admission-before.trace"]
+    ),
 )
 def test_perfetto_shows_all_of_a_sample(
     ask: Ask, sample_traces: Path, tmp_path: Path, name: str
@@ -70,7 +75,9 @@ def test_perfetto_shows_all_of_a_sample(
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["jax_cpu", "hta_nccl_data", "hta_sampled_rank-1"])
+@pytest.mark.parametrize(
+    "name", sampled(["jax_cpu", "gloo_rank1", "hta_nccl_data", "hta_sampled_rank-1"], PROFILES)
+)
 def test_perfetto_shows_all_of_a_profile_and_its_launches(
     ask: Ask, tmp_path: Path, name: str
 ) -> None:
@@ -82,7 +89,9 @@ def test_perfetto_shows_all_of_a_profile_and_its_launches(
     assert len(flows) == sum({"start", "finish"} <= set(end) for end in ends)
 
 
-@pytest.mark.parametrize("start_ns", [-700, 4_458_676_416_788_066, WALL_NS])
+@pytest.mark.parametrize(
+    "start_ns", sampled([-700, 4_458_676_416_788_066, WALL_NS], [-700, WALL_NS])
+)
 def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     ask: Ask, tmp_path: Path, start_ns: int
 ) -> None:

@@ -25,7 +25,7 @@ from tests.ingest.derive.collectives.rank_jobs import (
     period_us,
 )
 from tests.ingest.log_files import report_of
-from tests.tiers import examples, sampled
+from tests.tiers import examples, slow
 
 MISLED = {
     "times change by little": (
@@ -95,12 +95,13 @@ def test_the_one_way_that_fits_is_believed_where_something_sets_it_apart(
     assert_nothing_is_wrong(trace, *looks)
 
 
+ALIKE = [(0.0, 4, 3), (2_500, 32, 1), (-90_000, 4, 1)]
+OTHERS = [case for case in product((0.0, 2_500, -90_000), (4, 32), (1, 3)) if case not in ALIKE]
+
+
 @pytest.mark.parametrize(
     ("late_us", "per_step", "num_steps"),
-    sampled(
-        [*product((0.0, 2_500, -90_000), (4, 32), (1, 3))],
-        [(0.0, 4, 3), (2_500, 32, 1), (-90_000, 4, 1)],
-    ),
+    [*ALIKE, *(pytest.param(*case, marks=slow) for case in OTHERS)],
 )
 def test_steps_that_are_alike_are_not_taken_for_one_where_windows_share_none(
     tmp_path: Path, late_us: float, per_step: int, num_steps: int
