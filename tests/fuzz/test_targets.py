@@ -19,7 +19,7 @@ from tests.tiers import slow
 SEED = 1
 NUM_RUNS = 800
 MOST_S = 10
-NUM_CHANGED = 20
+NUM_CHANGED = 12
 
 
 def changed(seed: bytes, random: Random) -> bytes:

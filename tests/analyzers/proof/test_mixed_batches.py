@@ -21,7 +21,9 @@ from tests.looped import looped
 from tests.traces import trace_of
 
 
-def served(fault: str | None = None, num_reqs: int = 32, **sizes: Any) -> CheckResult:
+def served(
+    fault: str | None = None, num_reqs: int = 16, max_tokens: int = 32, **sizes: Any
+) -> CheckResult:
     """Check a run of equal requests, all there at once, of two steps' prompt each."""
     named = ("mixed", "reserve", "mtp_k")
     policy: dict[str, Any] = {"long_prefill_threshold": 224}
@@ -32,7 +34,7 @@ def served(fault: str | None = None, num_reqs: int = 32, **sizes: Any) -> CheckR
         faults=faults,
     )
     scheduler = Paged(**policy, faults=faults)
-    asked = Workload(RequestSpec(f"r{i}", 0, 512, 64, prefix=(7,)) for i in range(num_reqs))
+    asked = Workload(RequestSpec(f"r{i}", 0, 512, max_tokens, prefix=(7,)) for i in range(num_reqs))
     rows = Rows()
     executor = Simulated(split=Split(faults))
     Engine(config, asked, scheduler, executor, VirtualClock(), rows.recorder).run()
@@ -50,7 +52,7 @@ def loud(result: CheckResult) -> set[str]:
     "sizes",
     [
         pytest.param({}, id="mixed with a reserve"),
-        pytest.param({"num_kv_blocks": 600}, id="preemptions for blocks"),
+        pytest.param({"num_kv_blocks": 300}, id="preemptions for blocks"),
         pytest.param({"deferred_output": True}, id="deferred output"),
         pytest.param({"prefix_cache": True}, id="prefix cache"),
         pytest.param({"num_reqs": 2, "mixed": False, "reserve": False, "mtp_k": 2}, id="drafts"),
@@ -77,7 +79,7 @@ def test_without_a_reserve_mixed_batches_do_not_form_and_decodes_stall() -> None
         # A chunk that samples has a row of logits for it, so that one differs as well.
         ("token-of-partial-prefill", {}, {"BAT005", "BAT006"}),
         ("scheduled-twice", {}, {"BAT004"}),
-        ("victim-in-batch", {"num_kv_blocks": 420}, {"BAT004"}),
+        ("victim-in-batch", {"num_kv_blocks": 420, "max_tokens": 64}, {"BAT004"}),
         ("mtp-with-mixed", {"mtp_k": 1}, {"BAT010"}),
         ("lengths-not-rebased", {}, {"BAT007"}),
         ("input-ids-not-sliced", {}, {"BAT008"}),
