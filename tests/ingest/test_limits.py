@@ -24,7 +24,7 @@ from tests.ingest.log_files import LOGS, report_of
 from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.ingest.zstd_frames import framed
-from tests.tiers import failures
+from tests.looped import looped
 
 
 def test_each_limit_is_set_by_its_name_in_numbers_or_bytes() -> None:
@@ -34,13 +34,10 @@ def test_each_limit_is_set_by_its_name_in_numbers_or_bytes() -> None:
     assert found.tracks == DEFAULTS.tracks
 
 
-def test_what_is_no_number_from_1_is_refused() -> None:
-    def check(text: str) -> None:
-        with pytest.raises(ConfigError, match="is not NAME=N"):
-            limits_of([text])
-
-    cases = ["depth", "depth=", "depth=0", "depth=-1", "depth=1.5", "text=1x"]
-    assert failures(check, ((text,) for text in cases)) == {}
+@looped("text", ["depth", "depth=", "depth=0", "depth=-1", "depth=1.5", "text=1x"])
+def test_what_is_no_number_from_1_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not NAME=N"):
+        limits_of([text])
 
 
 def test_an_unknown_limit_is_refused_with_those_that_there_are() -> None:

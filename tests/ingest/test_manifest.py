@@ -19,7 +19,7 @@ from stepscope.ingest.manifest import (
     write_manifest,
 )
 from stepscope.ingest.storage.joined_manifest import merged
-from tests.tiers import failures
+from tests.looped import looped
 
 FULL = Manifest(
     "vllm",
@@ -53,15 +53,9 @@ def test_every_rank_and_part_has_a_file_of_its_own() -> None:
     ]
 
 
-def test_what_is_no_manifest_is_refused_in_one_line() -> None:
-    def check(text: str, why: str) -> None:
-        with pytest.raises(TraceError, match=why) as refused:
-            Manifest.from_json(text, "a.trace/manifest.json")
-
-        assert str(refused.value).startswith("a.trace/manifest.json: ")
-        assert "\n" not in str(refused.value)
-
-    cases = [
+@looped(
+    ("text", "why"),
+    [
         ("", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),
         ("[]", "a manifest is a JSON object"),
@@ -72,8 +66,14 @@ def test_what_is_no_manifest_is_refused_in_one_line() -> None:
         ('{"producer": "x", "dropped": {"steps": "some"}}', "'dropped' has the wrong type"),
         ('{"producer": "x", "format_version": 99}', "upgrade stepscope"),
         ('{"producer": "x", "format_version": "one"}', "'format_version' is not a number"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_what_is_no_manifest_is_refused_in_one_line(text: str, why: str) -> None:
+    with pytest.raises(TraceError, match=why) as refused:
+        Manifest.from_json(text, "a.trace/manifest.json")
+
+    assert str(refused.value).startswith("a.trace/manifest.json: ")
+    assert "\n" not in str(refused.value)
 
 
 def test_what_a_later_version_adds_is_ignored() -> None:

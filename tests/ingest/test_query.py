@@ -10,7 +10,7 @@ import pytest
 from stepscope.ingest.bounded import run_apart
 from stepscope.ingest.errors import QueryError
 from stepscope.ingest.query import MOST_PAIRS, Bounds, run_sql
-from tests.tiers import failures
+from tests.looped import looped
 
 MANY = 100_000
 FRAMES = {
@@ -19,35 +19,32 @@ FRAMES = {
 }
 
 
-def test_a_join_of_all_pairs_of_many_rows_is_refused() -> None:
-    def check(query: str) -> None:
-        with pytest.raises(QueryError, match=r"a join of all rows would look at .* pairs of them"):
-            run_sql(FRAMES, query)
-
-    cases = [
+@looped(
+    "query",
+    [
         "select count(*) from steps a cross join steps b",
         "select count(*) from steps, steps b",
         "with a as (select * from steps) select sum(a.step) from a cross join a b",
         "select count(*) from steps a join steps b on a.step < b.step",
         "select * from (select * from steps a cross join few) x cross join steps y order by 1",
         "select a.step from steps a cross join steps b limit 3",
-    ]
-    assert failures(check, ((query,) for query in cases)) == {}
+    ],
+)
+def test_a_join_of_all_pairs_of_many_rows_is_refused(query: str) -> None:
+    with pytest.raises(QueryError, match=r"a join of all rows would look at .* pairs of them"):
+        run_sql(FRAMES, query)
 
 
-def test_a_join_with_few_rows_or_with_equal_columns_is_run() -> None:
-    def check(query: str, answer: int) -> None:
-        assert run_sql(FRAMES, query, Bounds()).item() == answer
-
-    cases = [
-        ("select count(*) from steps a cross join few b", 2 * MANY),
-        ("with m as (select max(step) as m from steps) select count(*) from steps, m "
-         "where step < m - 5", MANY - 6),
-        ("select count(*) from (select * from steps limit 9) a cross join steps b", 9 * MANY),
-        ("select count(*) from steps a join steps b on a.step = b.step", MANY),
-        ("select count(*) from steps where step > (select avg(step) from steps)", MANY // 2),
-    ]  # fmt: skip
-    assert failures(check, cases) == {}
+@looped(("query", "answer"), [
+    ("select count(*) from steps a cross join few b", 2 * MANY),
+    ("with m as (select max(step) as m from steps) select count(*) from steps, m "
+     "where step < m - 5", MANY - 6),
+    ("select count(*) from (select * from steps limit 9) a cross join steps b", 9 * MANY),
+    ("select count(*) from steps a join steps b on a.step = b.step", MANY),
+    ("select count(*) from steps where step > (select avg(step) from steps)", MANY // 2),
+])  # fmt: skip
+def test_a_join_with_few_rows_or_with_equal_columns_is_run(query: str, answer: int) -> None:
+    assert run_sql(FRAMES, query, Bounds()).item() == answer
 
 
 ALIKE = "select count(*) from steps a join steps b on a.kind = b.kind"

@@ -10,7 +10,7 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.schema import NOT_READY, WHAT_BLOCKS
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
-from tests.tiers import failures
+from tests.looped import looped
 
 RECORDED = sorted((ROOT / "sample_traces").glob("fcfs-preemption-*.trace"))
 
@@ -42,25 +42,21 @@ def test_what_a_real_engine_records_is_read_back(tmp_path: Path) -> None:
     ]
 
 
-def test_what_an_older_version_did_not_record_is_not_known() -> None:
-    def check(path: Path) -> None:
-        trace = Trace.open(path)
+@looped("path", RECORDED)
+def test_what_an_older_version_did_not_record_is_not_known(path: Path) -> None:
+    trace = Trace.open(path)
 
-        told = trace.steps.select(pl.col("formed_ns", "kv_blocks_cached", "pp_stage").count())
-        assert told.collect().row(0) == (0, 0, 0)
-        assert trace.lifecycle.select(pl.col("external_id").count()).collect().item() == 0
-        assert trace.queue_order.collect().is_empty()
-
-    assert failures(check, ((path,) for path in RECORDED)) == {}
+    told = trace.steps.select(pl.col("formed_ns", "kv_blocks_cached", "pp_stage").count())
+    assert told.collect().row(0) == (0, 0, 0)
+    assert trace.lifecycle.select(pl.col("external_id").count()).collect().item() == 0
+    assert trace.queue_order.collect().is_empty()
 
 
-def test_whatever_blocks_a_request_has_a_word() -> None:
-    def check(path: Path) -> None:
-        told = Trace.open(path).decisions.select(pl.col("resource").drop_nulls().unique())
+@looped("path", RECORDED)
+def test_whatever_blocks_a_request_has_a_word(path: Path) -> None:
+    told = Trace.open(path).decisions.select(pl.col("resource").drop_nulls().unique())
 
-        assert set(told.collect()["resource"]) <= set(WHAT_BLOCKS)
-
-    assert failures(check, ((path,) for path in RECORDED)) == {}
+    assert set(told.collect()["resource"]) <= set(WHAT_BLOCKS)
 
 
 def test_who_is_not_ready_is_blocked_by_something_that_has_a_word() -> None:

@@ -14,7 +14,7 @@ from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
-from tests.tiers import failures
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = [
@@ -66,18 +66,20 @@ def test_text_of_a_few_values_is_text(kind: pl.DataType) -> None:
     assert trace.steps.collect_schema()["kind"] == pl.String
 
 
-def test_a_frame_that_does_not_fit_the_schema_is_refused() -> None:
-    def check(columns: dict[str, list[object]], why: str) -> None:
-        with pytest.raises(SchemaMismatch, match=why):
-            Trace.from_tables({"steps": pl.DataFrame(columns)}, Manifest("test"))
-
-    cases = [
+@looped(
+    ("columns", "why"),
+    [
         ({"step": [1], "ts_ns": [2]}, "'kind' missing"),
         ({"step": [1], "ts_ns": [2], "kind": ["x"], "mood": [1]}, "unknown columns 'mood'"),
         ({"step": [1], "ts_ns": ["2"], "kind": ["x"]}, "'ts_ns' is String, not Int64"),
         ({"step": [1.5], "ts_ns": [2], "kind": ["x"]}, "'step' is Float64, not Int64"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_a_frame_that_does_not_fit_the_schema_is_refused(
+    columns: dict[str, list[object]], why: str
+) -> None:
+    with pytest.raises(SchemaMismatch, match=why):
+        Trace.from_tables({"steps": pl.DataFrame(columns)}, Manifest("test"))
 
 
 def test_sql_runs_over_all_tables() -> None:
@@ -101,23 +103,15 @@ def test_sql_that_would_change_tables_is_refused(query: str) -> None:
     assert trace.sql("select count(*) from steps").item() == 3
 
 
-def test_a_query_may_begin_in_any_way_that_asks() -> None:
-    def check(query: str) -> None:
-        assert len(trace_of(steps=STEPS).sql(query)) == 3
-
-    cases = ["(select * from steps)", "-- a\nWITH a AS (SELECT * FROM steps) SELECT * FROM a",
-     "from steps", "/* drop */\n\tselect * from steps"]  # fmt: skip
-    assert failures(check, ((query,) for query in cases)) == {}
+@looped("query", ["(select * from steps)", "-- a\nWITH a AS (SELECT * FROM steps) SELECT * FROM a",
+     "from steps", "/* drop */\n\tselect * from steps"])  # fmt: skip
+def test_a_query_may_begin_in_any_way_that_asks(query: str) -> None:
+    assert len(trace_of(steps=STEPS).sql(query)) == 3
 
 
-def test_a_query_that_does_not_run_says_why_in_one_line() -> None:
-    def check(query: str, why: str) -> None:
-        with pytest.raises(QueryError, match=why) as refused:
-            trace_of(steps=STEPS).sql(query)
-
-        assert "\n" not in str(refused.value)
-
-    cases = [
+@looped(
+    ("query", "why"),
+    [
         ("select * from stepz", "no table 'stepz'; did you mean steps"),
         ("select * from findingz", "no table 'findingz'; did you mean findings?"),
         ("select * from nowhere_at_all", r"slot_tokens, .*findings"),
@@ -127,8 +121,13 @@ def test_a_query_that_does_not_run_says_why_in_one_line() -> None:
         ("select nosuchfunction(1)", "does not run"),
         ("update steps set step = 1", "does not run"),
         ("", "does not run"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_a_query_that_does_not_run_says_why_in_one_line(query: str, why: str) -> None:
+    with pytest.raises(QueryError, match=why) as refused:
+        trace_of(steps=STEPS).sql(query)
+
+    assert "\n" not in str(refused.value)
 
 
 def test_it_shows_what_is_in_it_and_what_to_doubt() -> None:

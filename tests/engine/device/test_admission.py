@@ -16,7 +16,7 @@ from stepscope.engine.device.run_log import Run
 from stepscope.engine.device.topology import Device, Group, Part
 from stepscope.ingest.errors import ConfigError
 from tests.engine.device.drawn_graphs import blocks_of, run_of, split_blocks
-from tests.tiers import failures
+from tests.looped import looped
 
 SEEDS = range(4)
 SPLITTING = ("aic-free", "all-idle-or-pending", "per-core-slot")
@@ -49,21 +49,21 @@ def group_with(*busy: str) -> tuple[Device, Group]:
     return device, group
 
 
-def test_who_admits_a_mix_to_run_at_once() -> None:
-    def check(busy: tuple[str, ...], admitting: set[str]) -> None:
-        device, group = group_with(*busy)
-
-        said_yes = {p.name for p in ADMISSIONS if p.admits_idle(group, group.needed(7), device)}
-
-        assert said_yes == admitting
-
-    cases = [
+@looped(
+    ("busy", "admitting"),
+    [
         ((), {policy.name for policy in ADMISSIONS}),
         (("aiv1",), {"aic-free", "per-core-slot"}),
         (("aic",), {"per-core-slot"}),
         (("aic", "aiv0", "aiv1"), {"per-core-slot"}),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_who_admits_a_mix_to_run_at_once(busy: tuple[str, ...], admitting: set[str]) -> None:
+    device, group = group_with(*busy)
+
+    said_yes = {p.name for p in ADMISSIONS if p.admits_idle(group, group.needed(7), device)}
+
+    assert said_yes == admitting
 
 
 @pytest.mark.parametrize(
@@ -101,37 +101,30 @@ def test_an_unknown_policy_is_refused_with_the_names_of_all() -> None:
         admission("aic")
 
 
-def test_policies_that_decide_core_by_core_split_mix_blocks() -> None:
-    def check(policy: str) -> None:
-        for seed in SEEDS[:2]:
-            run = interleaved(policy, seed)
+@looped("policy", SPLITTING)
+def test_policies_that_decide_core_by_core_split_mix_blocks(policy: str) -> None:
+    for seed in SEEDS[:2]:
+        run = interleaved(policy, seed)
 
-            assert len(run.conflicts) > 0
-            assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
-
-    assert failures(check, ((policy,) for policy in SPLITTING)) == {}
+        assert len(run.conflicts) > 0
+        assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
 
 
-def test_policies_that_place_the_whole_block_split_none() -> None:
-    def check(policy: str) -> None:
-        for seed in SEEDS[:2]:
-            run = interleaved(policy, seed)
+@looped("policy", ["uniform", *STARTING_TOGETHER])
+def test_policies_that_place_the_whole_block_split_none(policy: str) -> None:
+    for seed in SEEDS[:2]:
+        run = interleaved(policy, seed)
 
-            assert run.conflicts == []
-            assert split_blocks(run) == []
-
-    cases = ["uniform", *STARTING_TOGETHER]
-    assert failures(check, ((policy,) for policy in cases)) == {}
+        assert run.conflicts == []
+        assert split_blocks(run) == []
 
 
-def test_policies_that_want_the_whole_group_start_all_parts_together() -> None:
-    def check(policy: str) -> None:
-        for seed in SEEDS[:2]:
-            blocks = blocks_of(interleaved(policy, seed)).values()
+@looped("policy", STARTING_TOGETHER)
+def test_policies_that_want_the_whole_group_start_all_parts_together(policy: str) -> None:
+    for seed in SEEDS[:2]:
+        blocks = blocks_of(interleaved(policy, seed)).values()
 
-            assert all(len({part.start_ns for part in parts}) == 1 for parts in blocks)
-
-    assert failures(check, ((policy,) for policy in STARTING_TOGETHER)) == {}
+        assert all(len({part.start_ns for part in parts}) == 1 for parts in blocks)
 
 
 def test_both_alternatives_take_longer_than_the_guard() -> None:

@@ -10,7 +10,7 @@ from stepscope.engine.device.graphs.tasks import Region, TaskGraph, shape_of
 from stepscope.engine.device.rings import Ring, Rings, RingSizes
 from stepscope.ingest.errors import ConfigError
 from tests.engine.device.drawn_graphs import run_of
-from tests.tiers import failures
+from tests.looped import looped
 
 GUARD = admission("all-free")
 
@@ -70,21 +70,18 @@ def test_an_edge_names_the_tensor_that_made_it() -> None:
     assert [(e.from_task, e.to_task, e.source) for e in graph.edges] == [(7, 8, "kv")]
 
 
-def test_two_or_more_cores_make_a_mix() -> None:
-    def check(mask: int, shape: str) -> None:
-        assert shape_of(mask) == shape
+@looped(
+    ("mask", "shape"),
+    [(0, "DUMMY"), (1, "AIC"), (2, "AIV"), (4, "AIV"), (3, "MIX"), (6, "MIX"), (7, "MIX")],
+)
+def test_two_or_more_cores_make_a_mix(mask: int, shape: str) -> None:
+    assert shape_of(mask) == shape
 
-    cases = [(0, "DUMMY"), (1, "AIC"), (2, "AIV"), (4, "AIV"), (3, "MIX"), (6, "MIX"), (7, "MIX")]
-    assert failures(check, cases) == {}
 
-
-def test_a_launch_that_cannot_be_is_refused() -> None:
-    def check(mask: int, times: list[int]) -> None:
-        with pytest.raises(ConfigError, match="core mask"):
-            TaskGraph().submit("bad", mask, times)
-
-    cases = [(8, [1]), (-1, [1]), (1, []), (1, [-5])]
-    assert failures(check, cases) == {}
+@looped(("mask", "times"), [(8, [1]), (-1, [1]), (1, []), (1, [-5])])
+def test_a_launch_that_cannot_be_is_refused(mask: int, times: list[int]) -> None:
+    with pytest.raises(ConfigError, match="core mask"):
+        TaskGraph().submit("bad", mask, times)
 
 
 def test_a_ring_gives_nothing_back_before_the_oldest_task_has_retired() -> None:

@@ -18,7 +18,8 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 from tests.engine.recorded_once import RecordedOnce
-from tests.tiers import failures, slow
+from tests.looped import looped
+from tests.tiers import slow
 
 # Enough for a fault to show itself, by scenario; and for those that need more, by name.
 SMALL: dict[str, dict[str, str]] = {
@@ -105,15 +106,13 @@ def not_the_same_again(runs: RecordedOnce, folder: Path, sound: Iterable[Run]) -
     return found
 
 
+@looped("name", NAMES)
 def test_a_fault_changes_the_trace_of_the_variant_that_is_sound_without_it(
-    recorded_once: RecordedOnce,
+    recorded_once: RecordedOnce, name: str
 ) -> None:
-    def check(name: str) -> None:
-        first = [fault for fault in faults_of(name) if not fault.executor][:1]
+    first = [fault for fault in faults_of(name) if not fault.executor][:1]
 
-        assert without_effect(recorded_once, first) == []
-
-    assert failures(check, ((name,) for name in NAMES)) == {}
+    assert without_effect(recorded_once, first) == []
 
 
 @slow

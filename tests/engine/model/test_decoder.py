@@ -28,7 +28,8 @@ from tests.engine.decoding import (
     decoder,
     prompt,
 )
-from tests.tiers import examples, failures
+from tests.looped import looped
+from tests.tiers import examples
 
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 
@@ -117,17 +118,15 @@ def test_positions_turn_pairs_of_features_and_only_distances_count() -> None:
     assert not torch.allclose(near[0, 0] @ near[1, 0], heads[0, 0] @ heads[1, 0])
 
 
-def test_outputs_depend_on_the_whole_history_and_say_many_things() -> None:
-    def check(config: ModelConfig) -> None:
-        tokens = prompt(20)
-        changed = [tokens[0] % 60 + 4, *tokens[1:]]
+@looped("config", CONFIGS)
+def test_outputs_depend_on_the_whole_history_and_say_many_things(config: ModelConfig) -> None:
+    tokens = prompt(20)
+    changed = [tokens[0] % 60 + 4, *tokens[1:]]
 
-        one, other = (solo(decoder(config), start, 24) for start in (tokens, changed))
+    one, other = (solo(decoder(config), start, 24) for start in (tokens, changed))
 
-        assert one.tokens != other.tokens
-        assert len(set(one.tokens)) > 8
-
-    assert failures(check, ((config,) for config in CONFIGS)) == {}
+    assert one.tokens != other.tokens
+    assert len(set(one.tokens)) > 8
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others() -> None:
@@ -149,19 +148,19 @@ def test_what_nobody_wrote_is_not_a_number() -> None:
     assert hidden.isnan().all()
 
 
-def test_impossible_sizes_are_refused() -> None:
-    def check(sizes_of: dict[str, int], message: str) -> None:
-        with pytest.raises(ConfigError, match=message):
-            ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
-
-    cases = [
+@looped(
+    ("sizes_of", "message"),
+    [
         ({"num_heads": 3}, "do not divide"),
         ({"num_heads": 2, "num_kv_heads": 4}, "do not divide"),
         ({"num_experts": 1}, "experts_per_token 2 exceeds"),
         ({"vocab_size": 3}, "leaves no token"),
         ({"chunk_tokens": 0}, "at least 1"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_impossible_sizes_are_refused(sizes_of: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
 
 
 def test_nothing_but_the_model_and_its_executors_imports_torch() -> None:

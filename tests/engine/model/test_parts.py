@@ -15,7 +15,7 @@ from stepscope.engine.model.sampler import digest, greedy, margin
 from stepscope.engine.requests.request import EOS_TOKEN
 from stepscope.ingest.errors import MissingExtra
 from tests.engine.decoding import MOE, decoder
-from tests.tiers import failures
+from tests.looped import looped
 
 
 @given(st.lists(st.integers(0, 1), min_size=4, max_size=4))
@@ -61,18 +61,20 @@ def test_a_digest_sees_what_matters_and_not_the_last_bits() -> None:
     assert digest(broken) == "nan"
 
 
-def test_what_followed_the_same_tokens_before_is_drafted() -> None:
-    def check(tokens: list[int], drafts: list[int]) -> None:
-        assert lookup_draft(tokens, 2) == drafts
-
-    cases = [
+@looped(
+    ("tokens", "drafts"),
+    [
         ([1, 2, 3, 4, 1, 2], [3, 4]),
         ([9, 2, 7, 2, 8, 2], [8, 2]),
         ([1, 2, 3], [3, 3]),
         ([4], [4, 4]),
         ([5, 5], [5, 5]),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_what_followed_the_same_tokens_before_is_drafted(
+    tokens: list[int], drafts: list[int]
+) -> None:
+    assert lookup_draft(tokens, 2) == drafts
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 4))

@@ -9,7 +9,7 @@ from tests.engine.ep_runs import (
     served,
 )
 from tests.engine.recorded_once import RecordedOnce
-from tests.tiers import failures
+from tests.looped import looped
 
 
 @pytest.mark.parametrize("num_requests", ["2", "4"])
@@ -50,21 +50,27 @@ def test_two_rows_are_faster_fused_than_one_by_one() -> None:
     assert one_by_one / fused == pytest.approx(61 / 52, rel=0.02)
 
 
-def test_layers_take_what_the_report_measured(recorded_once: RecordedOnce) -> None:
-    def check(num_requests: str, variant: str, recurrent_ms: float, attention_ms: float) -> None:
-        rows = recorded(recorded_once, variant, requests=num_requests)
-
-        for kind, ms in (("recurrent", recurrent_ms), ("attention", attention_ms)):
-            told = rows.of("counters", name=f"{kind} layers", step=2)
-            assert [row["value"] / 1e6 for row in told] == [pytest.approx(ms, abs=0.05)]
-
-    cases = [
+@looped(
+    ("num_requests", "variant", "recurrent_ms", "attention_ms"),
+    [
         ("2", "after", 35, 12),
         ("4", "after", 88, 24),
         ("4", "v2-grouped-gemm", 140, 40),
         ("4", "v2-grouped-attention", 88, 40),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_layers_take_what_the_report_measured(
+    recorded_once: RecordedOnce,
+    num_requests: str,
+    variant: str,
+    recurrent_ms: float,
+    attention_ms: float,
+) -> None:
+    rows = recorded(recorded_once, variant, requests=num_requests)
+
+    for kind, ms in (("recurrent", recurrent_ms), ("attention", attention_ms)):
+        told = rows.of("counters", name=f"{kind} layers", step=2)
+        assert [row["value"] / 1e6 for row in told] == [pytest.approx(ms, abs=0.05)]
 
 
 @pytest.mark.parametrize(("num_requests", "wins"), [("41", False), ("42", True)])
@@ -80,18 +86,9 @@ def test_the_grouped_gemm_wins_where_rows_share_enough_experts(
     assert (grouped < one_by_one) is wins
 
 
-def test_the_path_of_the_experts_is_chosen_by_width_and_told(recorded_once: RecordedOnce) -> None:
-    def check(num_requests: str, variant: str, path: str) -> None:
-        rows = recorded(recorded_once, variant, requests=num_requests)
-
-        for rank in (0, 1):
-            decodes = rows.of("steps", rank=rank, kind="decode")
-            assert {row["executed_path"] for row in decodes} == {f"decode: {path}"}
-        assert {row["executed_path"] for row in rows.of("steps", kind="prefill")} == {
-            "prefill: grouped-gemm"
-        }
-
-    cases = [
+@looped(
+    ("num_requests", "variant", "path"),
+    [
         ("1", "after", "per-token"),
         ("2", "after", "fused"),
         ("3", "after", "fused"),
@@ -99,8 +96,19 @@ def test_the_path_of_the_experts_is_chosen_by_width_and_told(recorded_once: Reco
         ("4", "v2-grouped-gemm", "grouped-gemm"),
         ("4", "v2-grouped-attention", "per-token + grouped-gemm"),
         ("4", "before", "per-token"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_the_path_of_the_experts_is_chosen_by_width_and_told(
+    recorded_once: RecordedOnce, num_requests: str, variant: str, path: str
+) -> None:
+    rows = recorded(recorded_once, variant, requests=num_requests)
+
+    for rank in (0, 1):
+        decodes = rows.of("steps", rank=rank, kind="decode")
+        assert {row["executed_path"] for row in decodes} == {f"decode: {path}"}
+    assert {row["executed_path"] for row in rows.of("steps", kind="prefill")} == {
+        "prefill: grouped-gemm"
+    }
 
 
 def test_a_path_decides_how_many_all_reduces_a_layer_has(recorded_once: RecordedOnce) -> None:

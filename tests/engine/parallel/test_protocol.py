@@ -25,7 +25,7 @@ from stepscope.engine.parallel.protocol import (
 from stepscope.engine.parallel.ranks.worker_slots import WorkerSlots
 from stepscope.ingest.errors import ConfigError
 from tests.engine.rows import Rows
-from tests.tiers import failures
+from tests.looped import looped
 
 CODEBOOK = Codebook()
 Note = tuple[int, str, str, int]
@@ -87,18 +87,18 @@ def test_a_codebook_is_configuration() -> None:
     assert Codebook.parse("") == CODEBOOK
 
 
-def test_a_codebook_that_makes_no_sense_is_refused() -> None:
-    def check(text: str, why: str) -> None:
-        with pytest.raises(ConfigError, match=why):
-            Codebook.parse(text)
-
-    cases = [
+@looped(
+    ("text", "why"),
+    [
         ("prefill=0xFFFFFFFF", "same word"),
         ("prefill=0x1FFFFFFFF", "32 bits"),
         ("prefil=1", "no command"),
         ("prefill=many", "not a number"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_a_codebook_that_makes_no_sense_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        Codebook.parse(text)
 
 
 def test_a_codebook_whose_commands_are_tokens_is_refused() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stepscope.engine.requests.content import SEGMENT_TOKENS, block_hashes, prompt_tokens
 from stepscope.engine.requests.request import EOS_TOKEN, Request
-from tests.tiers import failures
+from tests.looped import looped
 
 prefixes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 
@@ -16,14 +16,11 @@ def asked(name: str, prompt_len: int, prefix: tuple[int, ...] = ()) -> Request:
     return Request(name, 0, prompt_len, 1, prefix=prefix)
 
 
-def test_a_prompt_has_its_length_and_never_the_end_of_an_output() -> None:
-    def check(prompt_len: int) -> None:
-        tokens = prompt_tokens(asked("a", prompt_len), 64)
-        assert len(tokens) == prompt_len
-        assert EOS_TOKEN < min(tokens) <= max(tokens) < 64
-
-    cases = [1, SEGMENT_TOKENS, SEGMENT_TOKENS + 1, 1300]
-    assert failures(check, ((prompt_len,) for prompt_len in cases)) == {}
+@looped("prompt_len", [1, SEGMENT_TOKENS, SEGMENT_TOKENS + 1, 1300])
+def test_a_prompt_has_its_length_and_never_the_end_of_an_output(prompt_len: int) -> None:
+    tokens = prompt_tokens(asked("a", prompt_len), 64)
+    assert len(tokens) == prompt_len
+    assert EOS_TOKEN < min(tokens) <= max(tokens) < 64
 
 
 @given(prefixes, prefixes, st.integers(1, 1600), st.sampled_from([16, 24, 512]))

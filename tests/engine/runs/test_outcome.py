@@ -14,7 +14,7 @@ from stepscope.engine.runs.outcome import outcome
 from stepscope.engine.runs.scenario import RunResult
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from tests.engine.asked import SMALL, asked
-from tests.tiers import failures
+from tests.looped import looped
 
 # With these nobody gets a token: a prompt or an output has no room at all.
 NOBODY: Mapping[str, Mapping[str, str]] = {
@@ -32,29 +32,27 @@ def test_no_scenario_is_left_out() -> None:
     assert SMALL.keys() == {each.name for each in SCENARIOS}
 
 
-def test_a_run_that_served_everybody_says_so() -> None:
-    def check(name: str) -> None:
-        ran = run(name, **SMALL[name])
+@looped("name", SMALL)
+def test_a_run_that_served_everybody_says_so(name: str) -> None:
+    ran = run(name, **SMALL[name])
 
-        assert (ran.metrics["outcome"], ran.stopped) == ("served", None)
-        assert "outcome" in scenario(name).columns
-
-    assert failures(check, ((name,) for name in SMALL)) == {}
+    assert (ran.metrics["outcome"], ran.stopped) == ("served", None)
+    assert "outcome" in scenario(name).columns
 
 
-def test_a_run_that_finished_nobody_is_not_served_and_times_of_nobody_are_unknown() -> None:
-    def check(name: str) -> None:
-        ran = run(name, **{**SMALL[name], **NOBODY[name]})
+@looped("name", NOBODY)
+def test_a_run_that_finished_nobody_is_not_served_and_times_of_nobody_are_unknown(
+    name: str,
+) -> None:
+    ran = run(name, **{**SMALL[name], **NOBODY[name]})
 
-        assert str(ran.metrics["outcome"]).startswith("nobody served: ")
-        assert ran.metrics["finished"] == 0
-        of_somebody = {
-            "equal_to_solo", "ttft_min_s", "ttft_max_s", "mean_latency_s", "decode_step_ms",
-            "bytes_per_admit",
-        }  # fmt: skip
-        assert not of_somebody & ran.metrics.keys()
-
-    assert failures(check, ((name,) for name in NOBODY)) == {}
+    assert str(ran.metrics["outcome"]).startswith("nobody served: ")
+    assert ran.metrics["finished"] == 0
+    of_somebody = {
+        "equal_to_solo", "ttft_min_s", "ttft_max_s", "mean_latency_s", "decode_step_ms",
+        "bytes_per_admit",
+    }  # fmt: skip
+    assert not of_somebody & ran.metrics.keys()
 
 
 def test_a_run_in_which_no_client_waited_long_enough_says_so() -> None:

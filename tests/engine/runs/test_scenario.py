@@ -5,7 +5,7 @@ import pytest
 from stepscope.engine.runs.scenario import Setting, parse_settings
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.ingest.errors import ConfigError
-from tests.tiers import failures
+from tests.looped import looped
 
 SETTINGS = {
     "size": Setting(4, "a size", at_least=1),
@@ -23,12 +23,9 @@ def test_a_setting_is_read_as_the_type_of_its_default() -> None:
     assert parse_settings(SETTINGS, {})["size"] == 4
 
 
-def test_a_setting_that_makes_no_sense_is_refused() -> None:
-    def check(key: str, text: str, why: str) -> None:
-        with pytest.raises(ConfigError, match=why):
-            parse_settings(SETTINGS, {key: text})
-
-    cases = [
+@looped(
+    ("key", "text", "why"),
+    [
         ("size", "many", "a whole number is needed"),
         ("size", "0", "at least 1"),
         ("size", "9223372036854775808", "at most 16,777,216"),
@@ -39,8 +36,11 @@ def test_a_setting_that_makes_no_sense_is_refused() -> None:
         ("policy", "rude", "choose fair, unfair"),
         ("is_on", "maybe", "true or false"),
         ("sise", "3", "try size"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(key: str, text: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        parse_settings(SETTINGS, {key: text})
 
 
 def test_a_scenario_is_found_by_its_name_and_a_typo_gets_the_nearest() -> None:
@@ -49,11 +49,9 @@ def test_a_scenario_is_found_by_its_name_and_a_typo_gets_the_nearest() -> None:
         scenario("fcfs-preemtion")
 
 
-def test_every_scenario_has_before_and_after_and_refuses_other_variants() -> None:
-    def check(each: object) -> None:
-        known = scenario(getattr(each, "name", ""))
-        assert known.variants[:2] == ("before", "after")
-        with pytest.raises(ConfigError):
-            known.record("between", None)
-
-    assert failures(check, ((each,) for each in SCENARIOS)) == {}
+@looped("each", SCENARIOS)
+def test_every_scenario_has_before_and_after_and_refuses_other_variants(each: object) -> None:
+    known = scenario(getattr(each, "name", ""))
+    assert known.variants[:2] == ("before", "after")
+    with pytest.raises(ConfigError):
+        known.record("between", None)

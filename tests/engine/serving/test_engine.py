@@ -19,7 +19,7 @@ from stepscope.engine.state import State
 from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.errors import ConfigError
 from tests.engine.small_engines import UNIT_COST, request, serve
-from tests.tiers import failures
+from tests.looped import looped
 
 
 class Policy(Scheduler):
@@ -96,19 +96,19 @@ def test_a_prefill_in_two_chunks_samples_after_the_second() -> None:
     assert [row["step"] for row in rows.of("outputs")] == [2, 3]
 
 
-def test_a_plan_that_breaks_an_invariant_is_refused() -> None:
-    def check(step: list[Any], why: str) -> None:
-        with pytest.raises(PlanRefused, match=why):
-            serve([request("r", 4, 4)], Policy(step))
-
-    cases = [
+@looped(
+    ("step", "why"),
+    [
         ([(Admit,), (Run, 4), (Run, 4)], "in the batch already"),
         ([(Run, 4)], "is waiting"),
         ([(Admit,), (Admit,)], "is admitted and running"),
         ([(Admit,), (Run, 5)], "not there to compute"),
         ([(Admit,), (Run, 4), (lambda r: Preempt(r, "test", r, 0),)], "is preempted"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_a_plan_that_breaks_an_invariant_is_refused(step: list[Any], why: str) -> None:
+    with pytest.raises(PlanRefused, match=why):
+        serve([request("r", 4, 4)], Policy(step))
 
 
 @pytest.mark.parametrize(

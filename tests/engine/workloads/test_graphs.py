@@ -23,8 +23,9 @@ from stepscope.ingest.errors import ConfigError, StepscopeError
 from tests.conftest import ROOT
 from tests.engine.asked import asked
 from tests.engine.workloads.graph_runs import ATTEND, PUSH, SCENARIO, graph, run, written
+from tests.looped import looped
 from tests.random_configurations.tables import Row
-from tests.tiers import examples, failures
+from tests.tiers import examples
 
 
 def test_the_tasks_of_a_file_run_with_their_shapes_blocks_times_and_dependencies(
@@ -117,15 +118,12 @@ def test_many_barriers_over_many_tasks_are_few_dependencies(tmp_path: Path) -> N
     assert sum(len(launch.after) for launch in graphs.graphs[0].launches) < 8_000
 
 
-def test_what_is_about_requests_is_refused_beside_a_graph(tmp_path: Path) -> None:
-    def check(name: str) -> None:
-        value = "moe-layer" if name == "workload" else "2"
+@looped("name", ["steps", "requests", "prompt_len", "workload"])
+def test_what_is_about_requests_is_refused_beside_a_graph(tmp_path: Path, name: str) -> None:
+    value = "moe-layer" if name == "workload" else "2"
 
-        with pytest.raises(ConfigError, match=f"{name} is about requests"):
-            run(tmp_path, graph(PUSH), **{name: value})
-
-    cases = ["steps", "requests", "prompt_len", "workload"]
-    assert failures(check, ((name,) for name in cases)) == {}
+    with pytest.raises(ConfigError, match=f"{name} is about requests"):
+        run(tmp_path, graph(PUSH), **{name: value})
 
 
 def test_requests_of_ones_own_are_no_graph(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from stepscope.engine.workloads.workload import (
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import SECOND
 from tests.engine.drawn_requests import requests
-from tests.tiers import failures
+from tests.looped import looped
 
 
 @given(requests)
@@ -50,22 +50,16 @@ def test_a_faster_workload_arrives_and_is_due_sooner() -> None:
     assert arrivals == [(5, 25), (10, None)]
 
 
-def test_a_workload_cannot_be_sped_up_absurdly() -> None:
-    def check(times: float) -> None:
-        with pytest.raises(ConfigError, match="times as fast"):
-            identical(1, 1, 1).faster(times)
-
-    cases = [0, -1, float("nan"), float("inf")]
-    assert failures(check, ((times,) for times in cases)) == {}
+@looped("times", [0, -1, float("nan"), float("inf")])
+def test_a_workload_cannot_be_sped_up_absurdly(times: float) -> None:
+    with pytest.raises(ConfigError, match="times as fast"):
+        identical(1, 1, 1).faster(times)
 
 
-def test_a_length_that_no_model_has_is_refused() -> None:
-    def check(lengths: tuple[int, int]) -> None:
-        with pytest.raises(ConfigError, match="request a: arrival 0"):
-            RequestSpec("a", 0, *lengths)
-
-    cases = [(0, 1), (1, 0), (1 << 25, 1), (1, 10**40)]
-    assert failures(check, ((lengths,) for lengths in cases)) == {}
+@looped("lengths", [(0, 1), (1, 0), (1 << 25, 1), (1, 10**40)])
+def test_a_length_that_no_model_has_is_refused(lengths: tuple[int, int]) -> None:
+    with pytest.raises(ConfigError, match="request a: arrival 0"):
+        RequestSpec("a", 0, *lengths)
 
 
 def test_a_workload_runs_again_with_fresh_requests() -> None:

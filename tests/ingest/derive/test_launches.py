@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive.gpu_times import derived_steps
 from tests.ingest.derive.test_steps import spans
-from tests.tiers import failures
+from tests.looped import looped
 
 STEP_1 = ("decode[bs=2]", 0, 10)
 STEP_2 = ("decode[bs=3]", 10, 10)
@@ -78,14 +78,11 @@ def test_a_kernel_that_runs_during_the_next_step_is_of_the_one_that_launched_it(
     assert owners(STEP_1, STEP_2, launch(2, 9), kernel(12, 3, 9)) == [1]
 
 
-def test_copies_and_old_spellings_are_the_gpus_too() -> None:
-    def check(category: str) -> None:
-        ran = ("copy", 12, 3, category, "stream 7", 9)
+@looped("category", ["Kernel", "gpu_memcpy", "Memset", "kernel_dispatch"])
+def test_copies_and_old_spellings_are_the_gpus_too(category: str) -> None:
+    ran = ("copy", 12, 3, category, "stream 7", 9)
 
-        assert times(STEP_1, launch(2, 9), ran) == [(0, 15, 10, 12, 3, 3)]
-
-    cases = ["Kernel", "gpu_memcpy", "Memset", "kernel_dispatch"]
-    assert failures(check, ((category,) for category in cases)) == {}
+    assert times(STEP_1, launch(2, 9), ran) == [(0, 15, 10, 12, 3, 3)]
 
 
 def test_a_thread_without_tags_launches_for_the_step_under_way() -> None:

@@ -13,7 +13,7 @@ from stepscope.ingest.derive.states import (
     step_times,
     with_held,
 )
-from tests.tiers import failures
+from tests.looped import looped
 from tests.traces import trace_of
 
 BLOCK = {"task": 1, "block": 0, "shape": "AIC", "group": 0, "core": 0}
@@ -53,12 +53,9 @@ def test_what_is_delivered_in_the_moment_of_the_end_is_delivered() -> None:
     assert told == [(0, 5, "waiting"), (5, 9, "running"), (9, None, "ended")]
 
 
-def test_whatever_ends_a_request_ends_it() -> None:
-    def check(event: str) -> None:
-        assert states((0, "arrive"), (5, "admit"), (9, event))[-1] == (9, None, "ended")
-
-    cases = ["finish", "abort", "reject", "error"]
-    assert failures(check, ((event,) for event in cases)) == {}
+@looped("event", ["finish", "abort", "reject", "error"])
+def test_whatever_ends_a_request_ends_it(event: str) -> None:
+    assert states((0, "arrive"), (5, "admit"), (9, event))[-1] == (9, None, "ended")
 
 
 def test_who_is_put_back_after_a_preemption_is_still_preempted() -> None:
@@ -73,20 +70,22 @@ def test_who_is_put_back_after_it_was_resumed_waits() -> None:
     assert told[-1] == (6, None, "waiting")
 
 
-def test_the_order_of_rows_of_one_moment_does_not_matter() -> None:
-    def check(events: tuple[str, ...], state: str) -> None:
-        forward = states(*((3, event) for event in events))
-        backward = states(*((3, event) for event in reversed(events)))
-
-        assert forward == backward == [(3, None, state)]
-
-    cases = [
+@looped(
+    ("events", "state"),
+    [
         (("arrive", "admit"), "running"),
         (("arrive", "admit", "preempt"), "preempted"),
         (("arrive", "admit", "finish"), "ended"),
         (("arrive", "reject"), "ended"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_the_order_of_rows_of_one_moment_does_not_matter(
+    events: tuple[str, ...], state: str
+) -> None:
+    forward = states(*((3, event) for event in events))
+    backward = states(*((3, event) for event in reversed(events)))
+
+    assert forward == backward == [(3, None, state)]
 
 
 def test_who_is_preempted_and_resumed_in_one_moment_is_where_it_was() -> None:

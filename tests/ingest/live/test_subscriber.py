@@ -6,15 +6,12 @@ import pytest
 
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.live.subscriber import check_addresses
-from tests.tiers import failures
+from tests.looped import looped
 
 
-def test_what_is_no_address_of_this_machine_is_refused() -> None:
-    def check(address: str, why: str) -> None:
-        with pytest.raises(ConfigError, match=why):
-            check_addresses([address])
-
-    cases = [
+@looped(
+    ("address", "why"),
+    [
         ("tcp://10.0.0.1:5557", "this is another machine; only this machine is listened to"),
         ("tcp://example.org:5557", "this is another machine"),
         ("tcp://*:5557", "this is another machine"),
@@ -25,16 +22,18 @@ def test_what_is_no_address_of_this_machine_is_refused() -> None:
         ("http://127.0.0.1:80", "it is not an address to listen at"),
         ("5557", "it is not an address to listen at"),
         ("", "it is not an address to listen at"),
-    ]
-    assert failures(check, cases) == {}
-
-
-def test_addresses_of_this_machine_are_listened_to() -> None:
-    def check(address: str) -> None:
+    ],
+)
+def test_what_is_no_address_of_this_machine_is_refused(address: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
         check_addresses([address])
 
-    cases = ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc://engine"]
-    assert failures(check, ((address,) for address in cases)) == {}
+
+@looped(
+    "address", ["tcp://127.0.0.1:5557", "tcp://localhost:1", "tcp://[::1]:65535", "ipc://engine"]
+)
+def test_addresses_of_this_machine_are_listened_to(address: str) -> None:
+    check_addresses([address])
 
 
 def test_another_machine_is_listened_to_where_it_is_asked_for() -> None:

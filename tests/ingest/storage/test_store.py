@@ -17,7 +17,7 @@ from stepscope.ingest.schema import COUNTERS
 from stepscope.ingest.storage import saving, store
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
-from tests.tiers import failures
+from tests.looped import looped
 from tests.traces import trace_of
 
 
@@ -114,19 +114,14 @@ def test_a_folder_named_like_a_partition_confuses_nobody(tmp_path: Path) -> None
     assert found.num_rows("steps") == 50
 
 
-def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path) -> None:
-    def check(size: int) -> None:
-        save_trace(some_trace(), tmp_path / "out.trace")
-        file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
-        file.write_bytes(file.read_bytes()[:size])
+@looped("size", [0, 3, 100, -20])
+def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path, size: int) -> None:
+    save_trace(some_trace(), tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    file.write_bytes(file.read_bytes()[:size])
 
-        with pytest.raises(
-            TraceError, match=r"rank=1/000000-000000.parquet: the Parquet file is dam"
-        ):
-            Trace.open(tmp_path / "out.trace")
-
-    cases = [0, 3, 100, -20]
-    assert failures(check, ((size,) for size in cases)) == {}
+    with pytest.raises(TraceError, match=r"rank=1/000000-000000.parquet: the Parquet file is dam"):
+        Trace.open(tmp_path / "out.trace")
 
 
 def test_a_parquet_file_of_another_shape_is_named(tmp_path: Path) -> None:
@@ -245,22 +240,22 @@ def test_a_full_disk_is_no_damaged_trace_and_nothing_of_it_is_left(tmp_path: Pat
 TASK = {"step": 1, "task": 1, "shape": "AIC", "num_blocks": 1, "ts_ns": 1}
 
 
-def test_times_that_keep_pace_come_back_as_they_were_written(tmp_path: Path) -> None:
-    def check(times: dict[str, int | None]) -> None:
-        trace = trace_of(
-            tasks=[{**TASK, **times}, {**TASK, "task": 2, "ready_ns": 3, "queued_ns": 3}]
-        )
-        save_trace(trace, tmp_path / "out.trace")
-
-        assert Trace.open(tmp_path / "out.trace").tasks.collect().equals(trace.tasks.collect())
-
-    cases = [
+@looped(
+    "times",
+    [
         {"ready_ns": 10, "queued_ns": 12, "retired_ns": 40, "dequeued_ns": 30},
         {"ready_ns": 10, "queued_ns": 12, "retired_ns": None, "dequeued_ns": 30},
         {"ready_ns": None, "queued_ns": 12, "retired_ns": 40, "dequeued_ns": None},
         {"ready_ns": -(2**62), "queued_ns": 2**62, "retired_ns": 40, "dequeued_ns": 40},
-    ]
-    assert failures(check, ((times,) for times in cases)) == {}
+    ],
+)
+def test_times_that_keep_pace_come_back_as_they_were_written(
+    tmp_path: Path, times: dict[str, int | None]
+) -> None:
+    trace = trace_of(tasks=[{**TASK, **times}, {**TASK, "task": 2, "ready_ns": 3, "queued_ns": 3}])
+    save_trace(trace, tmp_path / "out.trace")
+
+    assert Trace.open(tmp_path / "out.trace").tasks.collect().equals(trace.tasks.collect())
 
 
 def test_a_file_says_which_of_its_columns_are_less_another(tmp_path: Path) -> None:

@@ -17,33 +17,30 @@ from tests.ingest.derive.collectives.rank_jobs import (
     open_job,
 )
 from tests.ingest.log_files import report_of
-from tests.tiers import failures
+from tests.looped import looped
 
 TP_DP = {"tp0": (0, 1), "tp1": (2, 3), "dp0": (0, 2), "dp1": (1, 3)}
 
 
+@looped(("late", "paired_by"), [
+    (Look(late_us=5e6), "sequence numbers"),
+    (Look(late_us=5e6, first_step=1), "sequence numbers"),
+    (Look(late_us=2_500, first_step=1, has_seq=False), "steps, operations and sizes"),
+    (Look(late_us=2_500, last_step=3, has_seq=False), "steps, operations and sizes"),
+    (Look(late_us=2_500, first_step=2, has_seq=False, tags="step[DECODE bs=32]"),
+     "operations, and the times between their ends"),
+])  # fmt: skip
 def test_a_rank_whose_window_begins_or_ends_elsewhere_is_moved_by_its_clock_alone(
-    tmp_path: Path,
+    tmp_path: Path, late: Look, paired_by: str
 ) -> None:
-    def check(late: Look, paired_by: str) -> None:
-        first = Look(has_seq=late.has_seq, has_calls=late.has_calls, tags=late.tags)
+    first = Look(has_seq=late.has_seq, has_calls=late.has_calls, tags=late.tags)
 
-        trace = open_job(tmp_path, job(num_steps=8), first, late)
+    trace = open_job(tmp_path, job(num_steps=8), first, late)
 
-        said = clocks(trace)[1]
-        assert said["moved_ns"] == pytest.approx(-1000 * late.late_us, abs=2_000)
-        assert said["paired_by"] == paired_by
-        assert_nothing_is_wrong(trace, first, late)
-
-    cases = [
-        (Look(late_us=5e6), "sequence numbers"),
-        (Look(late_us=5e6, first_step=1), "sequence numbers"),
-        (Look(late_us=2_500, first_step=1, has_seq=False), "steps, operations and sizes"),
-        (Look(late_us=2_500, last_step=3, has_seq=False), "steps, operations and sizes"),
-        (Look(late_us=2_500, first_step=2, has_seq=False, tags="step[DECODE bs=32]"),
-         "operations, and the times between their ends"),
-    ]  # fmt: skip
-    assert failures(check, cases) == {}
+    said = clocks(trace)[1]
+    assert said["moved_ns"] == pytest.approx(-1000 * late.late_us, abs=2_000)
+    assert said["paired_by"] == paired_by
+    assert_nothing_is_wrong(trace, first, late)
 
 
 def test_what_fits_in_several_ways_is_not_paired_and_no_clock_is_moved(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from stepscope.ingest.readers.chrome.frames import Events
 from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.encodings.inflate import contents
 from tests.ingest.real_files import OWN_TORCH, profile
-from tests.tiers import failures
+from tests.looped import looped
 
 KINETO = (
     *OWN_TORCH,
@@ -95,25 +95,21 @@ def assert_same(events: Events, expected: Events | None) -> None:
     assert_frame_equal(events.whole(), expected.whole())
 
 
-def test_what_profilers_write_is_read_in_one_pass() -> None:
-    def check(layout: dict[str, Any]) -> None:
-        made = [
-            {"ph": "X", "cat": "cpu_op", "name": f"aten::add{n}", "pid": 1, "tid": "s",
-             "ts": n + 0.5, "dur": 1, "args": {"External id": n, "dims": [[1], []]}}
-            for n in range(20)
-        ]  # fmt: skip
-        made += [
-            {"ph": "f", "id": 7, "pid": 1, "tid": 2, "ts": 3, "cat": "ac2g", "name": "ac2g"}
-        ] * 3
-        window = json.dumps(made, **layout).encode()[1:-1]
+@looped("layout", LAYOUTS)
+def test_what_profilers_write_is_read_in_one_pass(layout: dict[str, Any]) -> None:
+    made = [
+        {"ph": "X", "cat": "cpu_op", "name": f"aten::add{n}", "pid": 1, "tid": "s",
+         "ts": n + 0.5, "dur": 1, "args": {"External id": n, "dims": [[1], []]}}
+        for n in range(20)
+    ]  # fmt: skip
+    made += [{"ph": "f", "id": 7, "pid": 1, "tid": 2, "ts": 3, "cat": "ac2g", "name": "ac2g"}] * 3
+    window = json.dumps(made, **layout).encode()[1:-1]
 
-        events = scanned(window)
+    events = scanned(window)
 
-        assert events is not None
-        assert len(events.templates) == 21
-        assert_same(events, decoded(window))
-
-    assert failures(check, ((layout,) for layout in LAYOUTS)) == {}
+    assert events is not None
+    assert len(events.templates) == 21
+    assert_same(events, decoded(window))
 
 
 UNUSUAL = [

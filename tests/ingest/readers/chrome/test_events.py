@@ -16,7 +16,7 @@ from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.readers.chrome.times import nanoseconds
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import open_bytes, open_events, rows, slice_
-from tests.tiers import failures
+from tests.looped import looped
 
 NESTED_ARGS = {"Input Dims": [[1, 2], []], "of": {"depth": [{"x": "}, {"}, {"y": 1e-9}]}}
 
@@ -61,11 +61,9 @@ def test_decimal_microseconds_are_rounded_exactly(number: Decimal) -> None:
     assert read == int((number * 1000).quantize(Decimal(1), ROUND_HALF_UP))
 
 
-def test_numbers_may_be_scientific_or_text() -> None:
-    def check(written: str, ns: int | None) -> None:
-        assert nanoseconds(pl.Series([written])).item() == ns
-
-    cases = [
+@looped(
+    ("written", "ns"),
+    [
         ("1e3", 1_000_000),
         ("1.5E-2", 15),
         ('"12.5"', 12_500),
@@ -75,8 +73,10 @@ def test_numbers_may_be_scientific_or_text() -> None:
         ("1E400", None),
         ("1e999999999999999999", None),
         ("1e-9999999999", 0),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_numbers_may_be_scientific_or_text(written: str, ns: int | None) -> None:
+    assert nanoseconds(pl.Series([written])).item() == ns
 
 
 def test_begin_and_end_are_a_slice_with_both_their_arguments(tmp_path: Path) -> None:
@@ -143,16 +143,13 @@ def test_asynchronous_events_pair_by_id_on_a_track_of_their_own(tmp_path: Path) 
     ]
 
 
-def test_instants_and_samples_have_no_duration(tmp_path: Path) -> None:
-    def check(ph: str) -> None:
-        trace = open_events(tmp_path, {"ph": ph, "name": "mark", "ts": 3, "pid": "", "tid": ""})
+@looped("ph", ["i", "I", "R", "P"])
+def test_instants_and_samples_have_no_duration(tmp_path: Path, ph: str) -> None:
+    trace = open_events(tmp_path, {"ph": ph, "name": "mark", "ts": 3, "pid": "", "tid": ""})
 
-        assert rows(trace, "spans", "track", "name", "form", "dur_ns") == [
-            ("global", "mark", "instant", None)
-        ]
-
-    cases = ["i", "I", "R", "P"]
-    assert failures(check, ((ph,) for ph in cases)) == {}
+    assert rows(trace, "spans", "track", "name", "form", "dur_ns") == [
+        ("global", "mark", "instant", None)
+    ]
 
 
 def test_counters_give_a_row_per_number(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.ingest.derive.collectives.rank_jobs import Look, clocks, job, write_j
 from tests.ingest.kineto_files import num_accounted, open_events, rows, slice_
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import GLOO
-from tests.tiers import failures
+from tests.looped import looped
 
 STEP = "step[DECODE bs=32]"
 
@@ -164,13 +164,11 @@ NUMBERED = {
 }
 
 
-def test_ranks_are_numbered_as_torch_numbers_them() -> None:
-    def check(how: str) -> None:
-        labels, expected = NUMBERED[how]
+@looped("how", NUMBERED)
+def test_ranks_are_numbered_as_torch_numbers_them(how: str) -> None:
+    labels, expected = NUMBERED[how]
 
-        assert list(numbered(labels).items()) == list(expected.items())
-
-    assert failures(check, ((how,) for how in NUMBERED)) == {}
+    assert list(numbered(labels).items()) == list(expected.items())
 
 
 def test_more_ranks_than_are_told_apart_are_the_first_ones(

@@ -10,20 +10,12 @@ import pytest
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 from tests.ingest.readers.chrome.test_events import report
-from tests.tiers import failures
+from tests.looped import looped
 
 
-def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path) -> None:
-    def check(event: str, reason: str) -> None:
-        good = json.dumps(slice_("good", 1, 1))
-
-        trace = open_bytes(tmp_path, f'{{"traceEvents":[{good},{event},{good}]}}'.encode())
-
-        assert report(trace).skipped == {reason: 1}
-        assert num_accounted(trace) == 3
-        assert rows(trace, "spans", "name") == ["good", "good"]
-
-    cases = [
+@looped(
+    ("event", "reason"),
+    [
         ("17", "not an object"),
         ('"text"', "not an object"),
         ("{}", "no ph"),
@@ -36,19 +28,21 @@ def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path) -> None:
         ('{"ph":"X","name":"a","ts":1,"dur":[1]}', "dur is not a number of this era"),
         ('{"ph":"M","name":"num_cpus","args":{"number":2}}', "metadata that is not a name"),
         ('{"ph":"X","args":' + "[" * 9999 + "]" * 9999 + "}", "nested too deep"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_what_is_no_event_is_skipped_by_reason(tmp_path: Path, event: str, reason: str) -> None:
+    good = json.dumps(slice_("good", 1, 1))
+
+    trace = open_bytes(tmp_path, f'{{"traceEvents":[{good},{event},{good}]}}'.encode())
+
+    assert report(trace).skipped == {reason: 1}
+    assert num_accounted(trace) == 3
+    assert rows(trace, "spans", "name") == ["good", "good"]
 
 
-def test_what_can_be_repaired_is_kept_and_counted(tmp_path: Path) -> None:
-    def check(event: str, repair: str) -> None:
-        trace = open_bytes(tmp_path, f"[{event}]".encode())
-
-        assert trace.num_rows("spans") == 1
-        assert report(trace).repaired == {repair: 1}
-        assert report(trace).read == {"X": 1}
-
-    cases = [
+@looped(
+    ("event", "repair"),
+    [
         ('{"ph":"X","name":"a","ts":1,"dur":-4}', "negative dur taken as 0"),
         ('{"ph":"X","name":"a","ts":1}', "slice without dur, kept as unfinished"),
         ('{"ph":"X","ts":1,"dur":0}', "no name"),
@@ -61,8 +55,14 @@ def test_what_can_be_repaired_is_kept_and_counted(tmp_path: Path) -> None:
             '{"ph":"X","name":"a","ts":1,"dur":0,"args":{"x":NaN,"y":"NaN"}}',
             "NaN, control characters or lone surrogates replaced",
         ),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_what_can_be_repaired_is_kept_and_counted(tmp_path: Path, event: str, repair: str) -> None:
+    trace = open_bytes(tmp_path, f"[{event}]".encode())
+
+    assert trace.num_rows("spans") == 1
+    assert report(trace).repaired == {repair: 1}
+    assert report(trace).read == {"X": 1}
 
 
 @pytest.mark.parametrize("place", ["name", "args"])
@@ -91,13 +91,10 @@ def test_a_second_list_of_events_is_counted(tmp_path: Path, again: str, skipped:
     assert sum(report(trace).skipped.values()) == skipped
 
 
-def test_other_files_are_not_taken_for_traces(tmp_path: Path) -> None:
-    def check(content: bytes) -> None:
-        with pytest.raises(UnknownFormat):
-            open_bytes(tmp_path, content)
-
-    cases = [b"{}", b'{"a":[]}', b"[1]", b"hello", b'"ph"']
-    assert failures(check, ((content,) for content in cases)) == {}
+@looped("content", [b"{}", b'{"a":[]}', b"[1]", b"hello", b'"ph"'])
+def test_other_files_are_not_taken_for_traces(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(UnknownFormat):
+        open_bytes(tmp_path, content)
 
 
 def test_an_object_without_events_says_so(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tests.ingest.readers.core_runtime.logs import (
     dispatched,
     span,
 )
-from tests.tiers import failures
+from tests.looped import looped
 
 ORDER = 1_000
 
@@ -183,19 +183,15 @@ def test_the_task_that_a_full_ring_refused_was_not_submitted(tmp_path: Path) -> 
     assert ("ring 1", "task_window size", 4.0) in rows(trace, "counters", "track", "name", "value")
 
 
-def test_every_line_is_read_or_counted(tmp_path: Path) -> None:
-    def check(name: str) -> None:
-        noise = "Traceback (most recent call last):\n[STALL thread=0 idle_iterations=1] nonsense\n"
+@looped("name", RUNTIME_LOGS)
+def test_every_line_is_read_or_counted(tmp_path: Path, name: str) -> None:
+    noise = "Traceback (most recent call last):\n[STALL thread=0 idle_iterations=1] nonsense\n"
 
-        trace = open_log(
-            tmp_path, noise + RUNTIME_LOGS[name] + "F" + HOST_LINES + "=== FAILURES ===\n"
-        )
+    trace = open_log(tmp_path, noise + RUNTIME_LOGS[name] + "F" + HOST_LINES + "=== FAILURES ===\n")
 
-        report = report_of(trace)
-        lines = (noise + RUNTIME_LOGS[name] + HOST_LINES).count("\n") + 1
-        assert sum(report.read.values()) + sum(report.skipped.values()) == lines
-
-    assert failures(check, ((name,) for name in RUNTIME_LOGS)) == {}
+    report = report_of(trace)
+    lines = (noise + RUNTIME_LOGS[name] + HOST_LINES).count("\n") + 1
+    assert sum(report.read.values()) + sum(report.skipped.values()) == lines
 
 
 def test_a_number_at_the_end_of_a_torn_line_is_not_believed(tmp_path: Path) -> None:

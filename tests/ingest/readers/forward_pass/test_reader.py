@@ -20,7 +20,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import shared_file
-from tests.tiers import failures
+from tests.looped import looped
 
 pack = msgspec.msgpack.encode
 NOW_NS = 1_790_000_000_000_000_000
@@ -173,29 +173,23 @@ def test_what_is_no_record_and_what_is_of_another_version_is_counted(tmp_path: P
     }  # fmt: skip
 
 
-def test_a_number_of_requests_that_is_none_is_unknown_and_so_is_the_kind(tmp_path: Path) -> None:
-    def check(value: Any) -> None:
-        said = record(0)
-        said["scheduled_requests"]["num_decode_requests"] = value
+@looped("value", [None, -1, "3", True, 1.5, 1 << 40, [1]])
+def test_a_number_of_requests_that_is_none_is_unknown_and_so_is_the_kind(
+    tmp_path: Path, value: Any
+) -> None:
+    said = record(0)
+    said["scheduled_requests"]["num_decode_requests"] = value
 
-        trace = open_file(tmp_path, json.dumps(said))
+    trace = open_file(tmp_path, json.dumps(said))
 
-        assert rows(trace, "steps", "num_decode_reqs", "kind", "num_prefill_reqs") == [
-            (None, None, 1)
-        ]
-
-    cases = [None, -1, "3", True, 1.5, 1 << 40, [1]]
-    assert failures(check, ((value,) for value in cases)) == {}
+    assert rows(trace, "steps", "num_decode_reqs", "kind", "num_prefill_reqs") == [(None, None, 1)]
 
 
-def test_a_length_that_is_none_is_unknown(tmp_path: Path) -> None:
-    def check(value: Any) -> None:
-        trace = open_file(tmp_path, json.dumps(record(0, wall_time=value)))
+@looped("value", [None, -0.5, "0.1", True, 1e300])
+def test_a_length_that_is_none_is_unknown(tmp_path: Path, value: Any) -> None:
+    trace = open_file(tmp_path, json.dumps(record(0, wall_time=value)))
 
-        assert rows(trace, "steps", "dur_ns", "kind") == [(None, "mixed")]
-
-    cases = [None, -0.5, "0.1", True, 1e300]
-    assert failures(check, ((value,) for value in cases)) == {}
+    assert rows(trace, "steps", "dur_ns", "kind") == [(None, "mixed")]
 
 
 def test_a_file_that_ends_within_a_record_says_so(tmp_path: Path) -> None:

@@ -27,7 +27,6 @@ from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import shared_file
 from tests.looped import looped
-from tests.tiers import failures
 
 BEGIN = 1_700_000_000_000_000_000
 SECOND = 10**9
@@ -170,18 +169,17 @@ def test_a_span_that_failed_is_a_request_that_ended_in_an_error(tmp_path: Path) 
     assert rows(trace, "lifecycle", "event", "cause")[-1] == ("error", "out of memory")
 
 
-def test_a_priority_may_be_below_0_and_is_unknown_where_no_column_holds_it(tmp_path: Path) -> None:
-    def check(said: object, priority: int | None) -> None:
-        served = request(1, 0, 2)
-        value = {"key": "gen_ai.request.priority", "value": {"intValue": said}}
-        served["attributes"] = [*served["attributes"], value]
+@looped(("said", "priority"), [(-3, -3), (1 << 31, None), ("7", 7), (True, None), (1 << 70, None)])
+def test_a_priority_may_be_below_0_and_is_unknown_where_no_column_holds_it(
+    tmp_path: Path, said: object, priority: int | None
+) -> None:
+    served = request(1, 0, 2)
+    value = {"key": "gen_ai.request.priority", "value": {"intValue": said}}
+    served["attributes"] = [*served["attributes"], value]
 
-        trace = opened(tmp_path, exported(served))
+    trace = opened(tmp_path, exported(served))
 
-        assert rows(trace, "lifecycle", "priority")[0] == priority
-
-    cases = [(-3, -3), (1 << 31, None), ("7", 7), (True, None), (1 << 70, None)]
-    assert failures(check, cases) == {}
+    assert rows(trace, "lifecycle", "priority")[0] == priority
 
 
 def test_of_two_spans_of_a_request_the_one_that_tells_most_is_taken(tmp_path: Path) -> None:
@@ -233,30 +231,26 @@ def test_metrics_and_logs_among_the_lines_are_no_spans(tmp_path: Path) -> None:
     assert trace.num_rows("spans") == 1
 
 
-def test_a_span_without_a_time_is_counted_and_the_others_are_kept(tmp_path: Path) -> None:
-    def check(odd: Json) -> None:
-        trace = opened(tmp_path, exported(span("a", 0, 1), span("b", 0, 1) | odd))
+@looped("odd", [
+    {"startTimeUnixNano": "soon"}, {"startTimeUnixNano": -5}, {"startTimeUnixNano": 1 << 62},
+    {"startTimeUnixNano": None}, {"startTimeUnixNano": "9" * 5_000},
+])  # fmt: skip
+def test_a_span_without_a_time_is_counted_and_the_others_are_kept(
+    tmp_path: Path, odd: Json
+) -> None:
+    trace = opened(tmp_path, exported(span("a", 0, 1), span("b", 0, 1) | odd))
 
-        assert rows(trace, "spans", "name") == ["a"]
-        assert report_of(trace).skipped == {"spans without a time": 1}
-
-    cases = [
-        {"startTimeUnixNano": "soon"}, {"startTimeUnixNano": -5}, {"startTimeUnixNano": 1 << 62},
-        {"startTimeUnixNano": None}, {"startTimeUnixNano": "9" * 5_000},
-    ]  # fmt: skip
-    assert failures(check, ((odd,) for odd in cases)) == {}
+    assert rows(trace, "spans", "name") == ["a"]
+    assert report_of(trace).skipped == {"spans without a time": 1}
 
 
-def test_fields_of_other_types_cost_no_span(tmp_path: Path) -> None:
-    def check(odd: Json) -> None:
-        assert opened(tmp_path, exported(span("a", 0, 1) | odd)).num_rows("spans") == 1
-
-    cases = [
-        {"attributes": 5}, {"attributes": [5, {"key": 7}]}, {"events": [3]}, {"events": {"a": 1}},
-        {"name": None}, {"endTimeUnixNano": "-1"}, {"status": "bad"},
-        {"attributes": [{"key": "gen_ai.request.id", "value": {"stringValue": 5}}]},
-    ]  # fmt: skip
-    assert failures(check, ((odd,) for odd in cases)) == {}
+@looped("odd", [
+    {"attributes": 5}, {"attributes": [5, {"key": 7}]}, {"events": [3]}, {"events": {"a": 1}},
+    {"name": None}, {"endTimeUnixNano": "-1"}, {"status": "bad"},
+    {"attributes": [{"key": "gen_ai.request.id", "value": {"stringValue": 5}}]},
+])  # fmt: skip
+def test_fields_of_other_types_cost_no_span(tmp_path: Path, odd: Json) -> None:
+    assert opened(tmp_path, exported(span("a", 0, 1) | odd)).num_rows("spans") == 1
 
 
 def test_attributes_a_thousand_maps_deep_are_cut(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from tests.ingest.readers.requests.lists import (
     MOONCAKE,
     SERVING_SIM,
 )
-from tests.tiers import failures
+from tests.looped import looped
 
 
 def test_a_line_of_azure_s_is_an_arrival_at_its_time(tmp_path: Path) -> None:
@@ -160,18 +160,15 @@ def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path) -> N
         assert report.read["arrivals"] == 2, line
 
 
-def test_cut_anywhere_all_whole_lines_are_kept(tmp_path: Path) -> None:
-    def check(text: str) -> None:
-        whole = rows(open_log(tmp_path, text), "lifecycle", *ARRIVAL)
-        num_heads = text.startswith(HEADER)
+@looped("text", LISTS[:-1])
+def test_cut_anywhere_all_whole_lines_are_kept(tmp_path: Path, text: str) -> None:
+    whole = rows(open_log(tmp_path, text), "lifecycle", *ARRIVAL)
+    num_heads = text.startswith(HEADER)
 
-        for length in range(text.index("\n", num_heads * len(HEADER)) + 1, len(text)):
-            found = rows(open_log(tmp_path, text[:length]), "lifecycle", *ARRIVAL)
-            num_whole = text[:length].count("\n") - num_heads
-            assert found[:num_whole] == whole[:num_whole]
-
-    cases = LISTS[:-1]
-    assert failures(check, ((text,) for text in cases)) == {}
+    for length in range(text.index("\n", num_heads * len(HEADER)) + 1, len(text)):
+        found = rows(open_log(tmp_path, text[:length]), "lifecycle", *ARRIVAL)
+        num_whole = text[:length].count("\n") - num_heads
+        assert found[:num_whole] == whole[:num_whole]
 
 
 def test_a_list_without_a_request_is_refused(tmp_path: Path) -> None:

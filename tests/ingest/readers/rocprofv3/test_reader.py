@@ -24,7 +24,7 @@ from tests.ingest.readers.rocprofv3.files import (
     written,
 )
 from tests.ingest.real_files import shared_file
-from tests.tiers import failures
+from tests.looped import looped
 
 Json = dict[str, Any]
 
@@ -100,17 +100,17 @@ ODD: dict[str, Json] = {
 }
 
 
-def test_a_record_with_an_odd_time_is_counted_and_the_others_are_kept(tmp_path: Path) -> None:
-    def check(what: str) -> None:
-        odd = process()
-        odd["buffer_records"]["kernel_dispatch"].append(dispatch(8, 5, 6) | ODD[what])
+@looped("what", ODD)
+def test_a_record_with_an_odd_time_is_counted_and_the_others_are_kept(
+    tmp_path: Path, what: str
+) -> None:
+    odd = process()
+    odd["buffer_records"]["kernel_dispatch"].append(dispatch(8, 5, 6) | ODD[what])
 
-        report = report_of(opened(tmp_path, odd))
+    report = report_of(opened(tmp_path, odd))
 
-        assert report.skipped == {"kernel_dispatch: records without a time": 1}
-        assert report.read["kernel_dispatch"] == 2
-
-    assert failures(check, ((what,) for what in ODD)) == {}
+    assert report.skipped == {"kernel_dispatch: records without a time": 1}
+    assert report.read["kernel_dispatch"] == 2
 
 
 def test_numbers_that_name_nothing_are_names_that_are_not_known(tmp_path: Path) -> None:

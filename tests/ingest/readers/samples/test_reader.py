@@ -16,7 +16,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import open_log, report_of
 from tests.ingest.written_files import ORIGINS, from_origin
-from tests.tiers import failures
+from tests.looped import looped
 
 SAMPLES = """\
 t,prompt_throughput,running,waiting,kv_cache_pct
@@ -60,19 +60,19 @@ def test_what_is_no_number_or_has_no_time_is_counted(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_other_csv_is_none_of_ours() -> None:
-    def check(header: str) -> None:
-        assert series_of(f"{header}\n1,2,3\n".encode()) == []
-
-    cases = [
+@looped(
+    "header",
+    [
         "t,running,waiting",
         "name,throughput",
         "t,throughput {",
         "t,throughput,7",
         "throughput",
         "",
-    ]
-    assert failures(check, ((header,) for header in cases)) == {}
+    ],
+)
+def test_other_csv_is_none_of_ours(header: str) -> None:
+    assert series_of(f"{header}\n1,2,3\n".encode()) == []
 
 
 def test_however_it_was_saved_it_holds_the_same(tmp_path: Path) -> None:

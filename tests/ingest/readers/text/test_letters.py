@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from stepscope.ingest.readers.text.letters import with_whole_letters
-from tests.tiers import failures
+from tests.looped import looped
 
 
-def test_half_a_letter_is_replaced_and_nothing_else() -> None:
-    def check(written: str, shown: str) -> None:
-        assert json.loads(with_whole_letters(written)) == shown
-
-    cases = [
+@looped(
+    ("written", "shown"),
+    [
         (r'"\ud800"', "\ufffd"),
         (r'"\udc00\ud83d\ude00"', "\ufffd\U0001f600"),
         (r'"\ud83d\ud83d\ude00"', "\ufffd\U0001f600"),
         (r'"\\ud800"', r"\ud800"),
         (r'"\\\ud800\n"', "\\\ufffd\n"),
-    ]
-    assert failures(check, cases) == {}
+    ],
+)
+def test_half_a_letter_is_replaced_and_nothing_else(written: str, shown: str) -> None:
+    assert json.loads(with_whole_letters(written)) == shown

@@ -17,7 +17,7 @@ from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.xplane.files import NS, Plane, field, fields_of, space, two_steps, varint
 from tests.ingest.real_files import OWN_PROFILES, profile, shared_file
-from tests.tiers import failures
+from tests.looped import looped
 
 STEP_COLUMNS = ("step", "ts_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_busy_ns", "dur_ns")
 
@@ -121,24 +121,23 @@ def test_picoseconds_are_cut_so_that_slices_nest_as_they_did(tmp_path: Path) -> 
 # -- what nobody would write -------------------------------------------------------------------
 
 
-def test_an_event_that_cannot_be_decoded_is_counted_and_the_others_are_kept(tmp_path: Path) -> None:
-    def check(event: bytes) -> None:
-        plane = Plane("/host:CPU")
-        plane.line("a", plane.event("one", 0, 5 * NS), event, plane.event("two", 9 * NS, 5 * NS))
+@looped("event", [
+    b"\x08\x01\x10" + b"\xff" * 11,  # a number of more than ten bytes
+    field(1, 1) + field(2, 1 << 63) + field(3, 5),  # far before all time
+    field(1, 1) + field(2, 5) + field(3, -5),  # a negative length
+    b"\x0b\x01",  # a group
+    b"\x22\x7f\x08",  # an argument longer than the event
+])  # fmt: skip
+def test_an_event_that_cannot_be_decoded_is_counted_and_the_others_are_kept(
+    tmp_path: Path, event: bytes
+) -> None:
+    plane = Plane("/host:CPU")
+    plane.line("a", plane.event("one", 0, 5 * NS), event, plane.event("two", 9 * NS, 5 * NS))
 
-        trace = open_bytes(tmp_path, space(plane))
+    trace = open_bytes(tmp_path, space(plane))
 
-        assert rows(trace, "spans", "name") == ["one", "two"]
-        assert report_of(trace).skipped == {"events that cannot be decoded": 1}
-
-    cases = [
-        b"\x08\x01\x10" + b"\xff" * 11,  # a number of more than ten bytes
-        field(1, 1) + field(2, 1 << 63) + field(3, 5),  # far before all time
-        field(1, 1) + field(2, 5) + field(3, -5),  # a negative length
-        b"\x0b\x01",  # a group
-        b"\x22\x7f\x08",  # an argument longer than the event
-    ]  # fmt: skip
-    assert failures(check, ((event,) for event in cases)) == {}
+    assert rows(trace, "spans", "name") == ["one", "two"]
+    assert report_of(trace).skipped == {"events that cannot be decoded": 1}
 
 
 def test_an_event_that_only_says_how_often_is_counted(tmp_path: Path) -> None:
