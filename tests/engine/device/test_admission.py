@@ -17,8 +17,10 @@ from stepscope.engine.device.topology import Device, Group, Part
 from stepscope.ingest.errors import ConfigError
 from tests.engine.device.drawn_graphs import blocks_of, run_of, split_blocks
 from tests.looped import looped
+from tests.tiers import sampled
 
 SEEDS = range(4)
+each_seed = pytest.mark.parametrize("seed", sampled(SEEDS[:2], SEEDS[:1]))
 SPLITTING = ("aic-free", "all-idle-or-pending", "per-core-slot")
 STARTING_TOGETHER = ("all-free", "barrier", "reserve-group")
 
@@ -101,38 +103,40 @@ def test_an_unknown_policy_is_refused_with_the_names_of_all() -> None:
         admission("aic")
 
 
+@each_seed
 @looped("policy", SPLITTING)
-def test_policies_that_decide_core_by_core_split_mix_blocks(policy: str) -> None:
-    for seed in SEEDS[:2]:
-        run = interleaved(policy, seed)
+def test_policies_that_decide_core_by_core_split_mix_blocks(policy: str, seed: int) -> None:
+    run = interleaved(policy, seed)
 
-        assert len(run.conflicts) > 0
-        assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
+    assert len(run.conflicts) > 0
+    assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
 
 
+@each_seed
 @looped("policy", ["uniform", *STARTING_TOGETHER])
-def test_policies_that_place_the_whole_block_split_none(policy: str) -> None:
-    for seed in SEEDS[:2]:
-        run = interleaved(policy, seed)
+def test_policies_that_place_the_whole_block_split_none(policy: str, seed: int) -> None:
+    run = interleaved(policy, seed)
 
-        assert run.conflicts == []
-        assert split_blocks(run) == []
+    assert run.conflicts == []
+    assert split_blocks(run) == []
 
 
+@each_seed
 @looped("policy", STARTING_TOGETHER)
-def test_policies_that_want_the_whole_group_start_all_parts_together(policy: str) -> None:
-    for seed in SEEDS[:2]:
-        blocks = blocks_of(interleaved(policy, seed)).values()
+def test_policies_that_want_the_whole_group_start_all_parts_together(
+    policy: str, seed: int
+) -> None:
+    blocks = blocks_of(interleaved(policy, seed)).values()
 
-        assert all(len({part.start_ns for part in parts}) == 1 for parts in blocks)
+    assert all(len({part.start_ns for part in parts}) == 1 for parts in blocks)
 
 
-def test_both_alternatives_take_longer_than_the_guard() -> None:
-    for seed in SEEDS[:2]:
-        guarded = elapsed_ns("all-free", seed)
+@each_seed
+def test_both_alternatives_take_longer_than_the_guard(seed: int) -> None:
+    guarded = elapsed_ns("all-free", seed)
 
-        assert elapsed_ns("barrier", seed) > guarded
-        assert elapsed_ns("reserve-group", seed) > 2 * guarded
+    assert elapsed_ns("barrier", seed) > guarded
+    assert elapsed_ns("reserve-group", seed) > 2 * guarded
 
 
 def test_the_guard_costs_next_to_nothing() -> None:
