@@ -28,7 +28,9 @@ def changed(seed: bytes, random: Random) -> bytes:
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(content) + 1)
         end = at + random.randint(1, 1 << random.randint(0, 8))
-        new = random.choice((b"", random.randbytes(random.randint(1, 8)), 2 * content[at:end]))
+        new = random.choice(
+            (b"", random.randbytes(random.randint(1, 8)), bytes(2 * content[at:end]))
+        )
         content[at:end] = new
     return bytes(content)
 
