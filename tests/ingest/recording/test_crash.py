@@ -53,9 +53,7 @@ def assert_rows_are_whole(trace: Trace, at_least: int) -> int:
     return len(rows)
 
 
-@pytest.mark.parametrize(
-    "kill_after", sampled([1, 90, 400, 1_000, 5_000, 20_000], [1, 400, 5_000])
-)
+@pytest.mark.parametrize("kill_after", sampled([1, 90, 400, 1_000, 5_000, 20_000], [1, 400, 5_000]))
 def test_sigkill_loses_no_row_written_before_it(
     tmp_path: Path, script: Script, kill_after: int
 ) -> None:

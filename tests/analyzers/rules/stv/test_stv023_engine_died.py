@@ -41,7 +41,8 @@ def test_the_error_and_the_last_report_before_it_are_named(tmp_path: Path) -> No
 @looped(
     ("line", "error"),
     [
-        ("[2026-09-13 16:01:10 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        ("[2026-09-13 16:01:10 TP0] Scheduler hit an exception: Traceback (most recent call "
+         "last):\n"
          '  File "scheduler.py", line 1, in run\n'
          "ValueError: pool memory leak detected! total=469952, available=96",
          "ValueError: pool memory leak detected! total=469952, available=96"),
@@ -68,7 +69,7 @@ def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error
         pytest.param(SERVED, id="nothing happened"),
         pytest.param([*SERVED, "INFO 03-11 06:01:00 [shutdown] API server: shutdown triggered",
                       *FATAL[-1:]], id="somebody stopped it"),
-        pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refused request"),
+        pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refusal"),
     ],
 )  # fmt: skip
 def test_other_errors_are_clean(tmp_path: Path, lines: list[str]) -> None:
