@@ -123,6 +123,15 @@ def test_whoever_waits_has_a_reason_at_every_step(run: Run) -> None:
     assert judges.unexplained(run.trace, run.truth) == []
 
 
+def test_whoever_goes_on_is_told_in_the_order_of_its_batch(run: Run) -> None:
+    told = run.trace.decisions.filter(pl.col("verdict") == "chosen")
+    rows = run.trace.batch_rows.select("step", "row", pl.col("request").alias("subject"))
+    placed = told.join(rows, on=["step", "subject"]).sort("seq").collect()
+
+    in_turn = placed.sort("step", "row", maintain_order=True)
+    assert placed["row"].to_list() == in_turn["row"].to_list()
+
+
 def test_reasons_are_what_the_schedulers_state_bears_out(run: Run) -> None:
     assert judges.unfounded(run.trace, run.truth) == []
 

@@ -214,7 +214,7 @@ class SGLangScheduler:
             self._order = queue
         self._tell_left_out(ts_ns, plan, in_batch)
 
-    def _tell_left_out(self, ts_ns: int, plan: Any, in_batch: set[str] | None) -> None:
+    def _tell_left_out(self, ts_ns: int, plan: Any, in_batch: dict[str, None] | None) -> None:
         waiting = self.reasons.of_waiting(self._scheduler.waiting_queue)
         self.recording.left_out(ts_ns, self.reasons.new([*waiting, *self._uncompiled()]))
         if in_batch is not None:
@@ -231,7 +231,8 @@ class SGLangScheduler:
 
     def _tell_batch(
         self, ts_ns: int, batch: Any, admitted: dict[str, Any], num_waiting: int
-    ) -> set[str]:
+    ) -> dict[str, None]:
+        """Record the batch; gives who is in it, in its order."""
         rows = self._rows.of(batch, admitted, self._put_back)
         names = [row.request for row in rows]
         counts = counts_of(self._scheduler, rows, len(self._running), num_waiting)
@@ -245,7 +246,7 @@ class SGLangScheduler:
         positions = [row.position for row in rows]
         self._last = None if None in positions else names
         self._under_way.append(Formed(step, list(batch.reqs), positions, has_drafts))
-        return set(names)
+        return dict.fromkeys(names)
 
     def _look_at_pages(self, ts_ns: int, requests: Iterable[Any]) -> None:
         self.recording.blocks(ts_ns, self._pages.changes(requests))
