@@ -62,12 +62,16 @@ def test_there_is_a_sample_of_each_kind() -> None:
     perfetto = maker("make_perfetto.py").OUT.name
     folders = {maker("make_torch_gloo.py").OUT.name, "jax_cpu"}
     recorded = {"vllm_crowd.trace", "vllm_prefixes.trace", "vllm_prefixes_0.23.trace"}
+    of_sglang = {
+        "sglang_retractions.trace", "sglang_scheduler.log", "sglang_kv_events.msgpack",
+    }  # fmt: skip
     assert {path.name for path in SAMPLES} == {
         *maker().SIMULATED,
         *profiles,
         *folders,
         perfetto,
         *recorded,
+        *of_sglang,
     }
 
 
