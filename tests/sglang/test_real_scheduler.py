@@ -89,6 +89,24 @@ def test_tokens_of_each_step_are_those_that_the_scheduler_gave(run: Run) -> None
     assert judges.wrong_tokens(run.trace, run.truth) == []
 
 
+def test_the_first_token_of_each_request_comes_with_the_step_that_the_scheduler_says(
+    run: Run,
+) -> None:
+    given: dict[str, int] = {}
+    for step, line in enumerate((x for x in run.truth if x["after"] == "outputs"), start=1):
+        for name in (name for name, number in line["given"].items() if number):
+            given.setdefault(name, step)
+    outputs = run.trace.outputs.group_by("request").agg(pl.col("ts_ns").min()).collect()
+    came_ns = dict(outputs.rows())
+
+    told = run.trace.lifecycle.filter(pl.col("event") == "first-token").collect()
+
+    first = run.trace.outputs.filter(pl.col("position") == 0).collect()
+    assert dict(first.select("request", "source_step").rows()) == given
+    assert dict(told.select("request", "ts_ns").rows()) == came_ns
+    assert len(told) == len(given)
+
+
 def test_drafts_that_were_right_are_those_that_the_scheduler_counted(run: Run) -> None:
     assert judges.wrong_drafts(run.trace, run.truth) == []
     drafted = run.trace.batch_rows.filter(pl.col("num_draft") > 0).collect()

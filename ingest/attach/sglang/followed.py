@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from stepscope.ingest.attach.hooks import Hooks
@@ -262,6 +262,8 @@ class SGLangScheduler:
         if formed.has_drafts:
             gave = [self._rows.gave(req) for req in known]
             self.recording.ended_drafts(formed.step, ts_ns, gave)
+            first = {each.request: each.num_outputs for each in gave if not each.position}
+            self._tell_first(ts_ns, first)
         else:
             self._tell_outputs(ts_ns, formed)
         self._look_at_pages(ts_ns, known)
@@ -270,14 +272,25 @@ class SGLangScheduler:
                 self._end(ts_ns, req, *_ended_by(req.finished_reason))
 
     def _tell_outputs(self, ts_ns: int, formed: Formed) -> None:
-        told = zip(formed.requests, formed.positions, strict=True)
-        without = [
-            req.rid for req, position in told
-            if position is not None and len(req.output_ids) <= position
-        ]  # fmt: skip
+        without: list[str] = []
+        first: dict[str, int] = {}
+        for req, position in zip(formed.requests, formed.positions, strict=True):
+            if position is None:
+                continue
+            if len(req.output_ids) <= position:
+                without.append(req.rid)
+            elif position == 0:
+                first[req.rid] = 1
         self.recording.ended(formed.step, ts_ns, without)
+        self._tell_first(ts_ns, first)
         if without:
             self._last = None
+
+    def _tell_first(self, ts_ns: int, given: Mapping[str, int]) -> None:
+        """Tell who got its first tokens, of those who were given so many."""
+        first = [(name, "first-token", num, None) for name, num in given.items() if num]
+        if first:
+            self.recording.events(ts_ns, first)
 
     def _end(self, ts_ns: int, req: Any, event: str, cause: str) -> None:
         name = req.rid
