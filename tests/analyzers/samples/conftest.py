@@ -77,6 +77,12 @@ def of_vllm(samples: dict[str, Sample]) -> list[Sample]:
 
 
 @pytest.fixture(scope="session")
+def sglang(samples: dict[str, Sample]) -> Sample:
+    """16 requests on a real SGLang whose pool is too small for them."""
+    return samples["sglang_retractions"]
+
+
+@pytest.fixture(scope="session")
 def engine_run(recorded_once: RecordedOnce) -> EngineRun:
     """Records a variant of a scenario of the reference engine with a fault and some settings."""
     seen: dict[str, Sample] = {}

@@ -11,6 +11,7 @@ from tests.analyzers.samples import (
     test_logs,
     test_profiles,
     test_requests,
+    test_sglang,
     test_times,
 )
 from tests.analyzers.samples.conftest import Sample
@@ -21,6 +22,7 @@ OURS = (
     test_logs,
     test_profiles,
     test_requests,
+    test_sglang,
     test_times,
     test_swimlanes,
 )
@@ -28,10 +30,10 @@ OURS = (
 
 
 def test_every_rule_that_judges_a_real_file_is_tried_on_a_recording_of_ours(
-    of_vllm: list[Sample],
+    of_vllm: list[Sample], sglang: Sample
 ) -> None:
     tried = {code for module in OURS for code in module.TRIED}
     elsewhere = real_logs.TRIED | real_profiles.TRIED
-    judged = {code for sample in of_vllm for code in sample.checked.counts}
+    judged = {code for sample in (*of_vllm, sglang) for code in sample.checked.counts}
 
     assert (elsewhere | judged) - tried == set()
