@@ -28,6 +28,8 @@ _RANKS = re.compile(r"\[[-\d :.,]{19,32}((?: [A-Z]{2}\d{1,5}){1,8})\]")
 _RANK = re.compile(r"[A-Z]{2}(\d{1,5})")
 _BATCH = re.compile(r"\b(Prefill|Decode) batch(?: \[(\d{1,15})\])?[.,] ")
 _PATHS = {"True": "graph", "False": "eager"}
+_GRAPH = " graph"
+"""How the name of the field ends that says whether a graph ran: `cuda`, `cpu`, `npu` or `musa`."""
 _IN_STEPS = ("#new-seq", "#new-token", "#running-req", "#queue-req")
 _COUNTS = (*_IN_STEPS, "#retracted_reqs")
 _NEEDS = {PREFILL: "#new-seq", DECODE: "#running-req", RETRACT: "#retracted_reqs"}
@@ -91,12 +93,17 @@ def _batch(
         num_decode_tokens=0 if is_prefill else decoded,
         num_running=running,
         num_waiting=counts["#queue-req"],
-        executed_path=_PATHS.get(said.get("cuda graph", "")),
+        executed_path=_path(said),
     )
     rest = {name: value for name, value in said.items() if name not in _IN_STEPS}
     rows.counters(source, begins, samples(rest))
     if not is_prefill:
         rows.notes[SAMPLED] = None
+
+
+def _path(said: dict[str, str]) -> str | None:
+    told = (_PATHS.get(value) for name, value in said.items() if name.endswith(_GRAPH))
+    return next(told, None)
 
 
 def _retracted(num: int, said: dict[str, str], source: Source, line: Line, rows: LogRows) -> None:
