@@ -65,6 +65,7 @@ def test_there_is_a_sample_of_each_kind() -> None:
     of_sglang = {
         "sglang_retractions.trace", "sglang_scheduler.log", "sglang_kv_events.msgpack",
     }  # fmt: skip
+    logged = {"vllm_engine.log"}
     assert {path.name for path in SAMPLES} == {
         *maker().SIMULATED,
         *profiles,
@@ -72,6 +73,7 @@ def test_there_is_a_sample_of_each_kind() -> None:
         perfetto,
         *recorded,
         *of_sglang,
+        *logged,
     }
 
 
