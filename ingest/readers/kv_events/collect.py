@@ -28,17 +28,19 @@ LAST_SECOND = 1 << 32
 NUM_HASH_BYTES, LIMIT_HASH_CHARS = 8, 64
 """So much of a hash tells it from others; the recorder of vLLM keeps as many bytes."""
 Hash = int | bytes | str
+Key = tuple[str, int, Hash]
+"""What tells a block from others: its medium, the group of layers that it is of, its hash."""
 
 
 @dataclass(slots=True)
 class _Cache:
-    """The blocks that a rank's prefix cache holds, by medium and hash, and their numbers."""
+    """The blocks that a rank's prefix cache holds, and the numbers of all."""
 
     batches: Numbers = field(default_factory=Numbers)
-    numbers: dict[tuple[str, Hash], int] = field(default_factory=dict)
-    held: dict[tuple[str, Hash], int] = field(default_factory=dict)
+    numbers: dict[Key, int] = field(default_factory=dict)
+    held: dict[Key, int] = field(default_factory=dict)
 
-    def number(self, key: tuple[str, Hash]) -> int:
+    def number(self, key: Key) -> int:
         return self.numbers.setdefault(key, len(self.numbers))
 
 
@@ -74,7 +76,7 @@ class KvEvents:
         self.rows.repaired[AGAIN] += is_again
 
     def _event(self, event: Any, ts_ns: int, source: Source, cache: _Cache) -> None:
-        kind, hashes, medium = cache_event(event)
+        kind, hashes, medium, group = cache_event(event)
         if kind is None:
             self.rows.skipped[NO_EVENT] += 1
             return
@@ -87,20 +89,18 @@ class KvEvents:
             if not isinstance(value, int | bytes | str):
                 self.rows.skipped[NOT_HASHES] += 1
             elif kind == STORED:
-                cache.held[medium, value] = 1
-                self._add("cache", (medium, value), ts_ns, source, cache)
+                cache.held[medium, group, value] = 1
+                self._add("cache", (medium, group, value), ts_ns, source, cache)
             else:
-                self._remove((medium, value), ts_ns, source, cache)
+                self._remove((medium, group, value), ts_ns, source, cache)
 
-    def _remove(self, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache) -> None:
+    def _remove(self, key: Key, ts_ns: int, source: Source, cache: _Cache) -> None:
         if cache.held.pop(key, None) is None:
             self.rows.inferred[BEFORE] += 1
         self._add("evict", key, ts_ns, source, cache)
 
-    def _add(
-        self, op: str, key: tuple[str, Hash], ts_ns: int, source: Source, cache: _Cache
-    ) -> None:
-        medium, value = key
+    def _add(self, op: str, key: Key, ts_ns: int, source: Source, cache: _Cache) -> None:
+        medium, _, value = key
         self.rows.add(
             "allocations",
             source,

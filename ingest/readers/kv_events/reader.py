@@ -25,7 +25,7 @@ CUT_OFF = "cut off by the end of the file"
 class KvEventsReader(OneFile):
     """Reads which blocks a prefix cache stored and removed, as allocations and a counter."""
 
-    name = "KV cache events of vLLM (msgpack)"
+    name = "KV cache events of vLLM or SGLang (msgpack)"
     one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
@@ -73,7 +73,7 @@ def _manifest(rows: LogRows, tables: dict[str, Frame], notes: list[str]) -> Mani
         notes=(*notes, *about),
     )
     return Manifest(
-        producer="vLLM KV events",
+        producer="KV cache events",
         clock=ClockInfo("wall"),
         ranks=tuple(source.rank for source in sources),
         config={"sources": {str(source.rank): source.name for source in sources}},

@@ -225,7 +225,7 @@ def test_data_parallel_ranks_and_kv_events_are_one_trace(tmp_path: Path) -> None
     assert rows(trace, "steps", "rank") == [0, 1]
     assert rows(trace, "allocations", "rank", "op") == [(0, "cache"), (0, "cache")]
     assert report_of(trace).read["batches of KV events"] == 2
-    assert trace.manifest.producer == "forward pass metrics and vLLM KV events"
+    assert trace.manifest.producer == "forward pass metrics and KV cache events"
 
 
 def test_idle_is_counted_from_the_last_message(tmp_path: Path) -> None:
