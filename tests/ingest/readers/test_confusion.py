@@ -43,6 +43,8 @@ EXPECTED = {
     "sample_traces/*.json.gz": CHROME,
     "sample_traces/*.xplane.pb.gz": XPLANE,
     "sample_traces/*.pftrace": PERFETTO,
+    "sample_traces/*.log": ENGINE,
+    "sample_traces/*.msgpack": KV,
     "sample_traces/*.py": "not known",
     "sample_traces/README.md": "not known",
     "data/kineto/*.json.gz": CHROME,
