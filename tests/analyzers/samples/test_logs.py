@@ -17,12 +17,15 @@ from stepscope.analyzers.check.registry import select
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv016_queue_with_room import QueueWithRoom
+from stepscope.analyzers.rules.stv.stv021_no_progress import NoProgress
 from stepscope.ingest.trace import Trace
 from tests.analyzers.samples.conftest import Sample
 from tests.ingest.log_files import open_log
 
-TRIED = frozenset({"TRC001", "TRC002", "TRC003", "TRC005", "STV016", "KVB009"})
-OF_LOGS = select(["TRC", "STV016", "KVB009"])
+TRIED = frozenset(
+    {"TRC001", "TRC002", "TRC003", "TRC005", "STV016", "STV021", "STV022", "STV023", "KVB009"}
+)
+OF_LOGS = select(["TRC", "STV016", "STV022", "STV023", "KVB009"])
 EVERY = 4
 """How many steps have one line."""
 BLOCK = 32
@@ -111,15 +114,18 @@ def test_kvb009_finds_the_retractions_that_came_soon_after_one_another(
 def test_stv016_finds_the_lines_in_a_row_that_tell_of_a_queue_and_of_room(
     sglang: str, said: CheckResult, trace: Trace
 ) -> None:
-    """The limit on running requests is what holds them: no line has more that run than the last."""
+    """The limit on running requests is what holds them.
+
+    No line has more that run than the last, or as many run as at most, but for 15%.
+    """
     decodes = [tuple(map(float, row)) for row in DECODE.findall(sglang)]
     rows = [(60 * minute + second, *rest) for minute, second, *rest in decodes]
 
     def longest(most: float) -> list[list[float]]:
         runs: list[list[list[float]]] = [[]]
-        before = rows[0][1]
+        before, near = rows[0][1], 0.85 * max(row[1] for row in rows)
         for at, running, usage, queued in rows:
-            if queued > 0 and usage <= most and running <= before:
+            if queued > 0 and usage <= most and (running <= before or running >= near):
                 runs[-1].append([at, running, usage, queued])
             else:
                 runs.append([])
@@ -135,6 +141,41 @@ def test_stv016_finds_the_lines_in_a_row_that_tell_of_a_queue_and_of_room(
     assert found.evidence["running at most"] == max(row[1] for row in run)
     assert found.evidence["used_share"] == max(row[2] for row in run)
     assert (said.counts["STV016"], len(longest(0.5))) == (0, 0)
+
+
+def test_stv021_finds_the_steps_in_a_row_in_which_only_prompts_are_computed(crowd: Sample) -> None:
+    """Times are from the first begin to the last one's."""
+    runs: list[list[int]] = [[]]
+    for row in crowd.raw.steps:
+        if row["num_running"] > 0 and not row["num_decode_tokens"] and row["num_prefill_tokens"]:
+            runs[-1].append(row["ts_ns"])
+        elif runs[-1]:
+            runs.append([])
+    longest = max(runs, key=len)
+
+    every = NoProgress(min_ns=0, min_prompt_ns=0, min_reports=1)
+    (found,) = check(crowd.trace, [every]).findings
+
+    assert found.evidence["longest run_reports"] == len(longest)
+    assert found.evidence["lasted_ns"] == longest[-1] - longest[0]
+    assert crowd.checked.counts["STV021"] == 0
+
+
+def test_stv022_and_stv023_find_nothing_in_a_log_that_ends_with_a_report(said: CheckResult) -> None:
+    assert (said.counts["STV022"], said.counts["STV023"]) == (0, 0)
+
+
+def test_stv023_names_the_line_with_which_a_log_goes_on_after_its_engine_died(
+    sglang: str, tmp_path: Path
+) -> None:
+    last = DECODE.findall(sglang)[-1]
+    failure = "[2026-01-02 03:30:00] Scheduler hit an exception: RuntimeError: no such page"
+
+    (found,) = check(open_log(tmp_path, f"{sglang}{failure}\n"), select(["STV023"])).findings
+
+    assert "RuntimeError: no such page" in found.message
+    assert found.evidence["running"] == int(last[2])
+    assert found.evidence["waiting"] == int(last[4])
 
 
 def test_trc005_finds_the_line_of_vllm_with_more_tokens_than_rows(
