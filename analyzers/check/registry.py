@@ -22,6 +22,7 @@ from stepscope.analyzers.rules.bat.bat010_path_mismatch import PathMismatch
 from stepscope.analyzers.rules.bat.bat011_slow_path_for_width import SlowPathForWidth
 from stepscope.analyzers.rules.bat.bat012_path_never_taken import PathNeverTaken
 from stepscope.analyzers.rules.bat.bat013_masked_row_leak import MaskedRowLeak
+from stepscope.analyzers.rules.bat.bat014_drafts_rejected import DraftsRejected
 from stepscope.analyzers.rules.buf.buf001_overwritten_in_flight import OverwrittenInFlight
 from stepscope.analyzers.rules.buf.buf002_shared_view_clobbered import SharedViewClobbered
 from stepscope.analyzers.rules.buf.buf003_unordered_read import UnorderedRead
@@ -85,12 +86,14 @@ from stepscope.analyzers.rules.stv.stv020_ready_not_noticed import ReadyNotNotic
 from stepscope.analyzers.rules.stv.stv021_no_progress import NoProgress
 from stepscope.analyzers.rules.stv.stv022_reports_stopped import ReportsStopped
 from stepscope.analyzers.rules.stv.stv023_engine_died import EngineDied
+from stepscope.analyzers.rules.stv.stv024_priority_inverted import PriorityInverted
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
 from stepscope.analyzers.rules.trc.trc004_rank_lost import RankLost
 from stepscope.analyzers.rules.trc.trc005_recompute_mislabelled import RecomputeMislabelled
 from stepscope.analyzers.rules.trc.trc006_requests_left_open import RequestsLeftOpen
+from stepscope.analyzers.rules.trc.trc007_rows_contradict import RowsContradict
 from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import ConfigError
 
@@ -129,6 +132,7 @@ RULES: tuple[Rule, ...] = (
     NoProgress(),
     ReportsStopped(),
     EngineDied(),
+    PriorityInverted(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),
@@ -142,6 +146,7 @@ RULES: tuple[Rule, ...] = (
     SlowPathForWidth(),
     PathNeverTaken(),
     MaskedRowLeak(),
+    DraftsRejected(),
     BlockDoubleOwned(),
     BlockLeaked(),
     PreemptedWithRoom(),
@@ -177,6 +182,7 @@ RULES: tuple[Rule, ...] = (
     RankLost(),
     RecomputeMislabelled(),
     RequestsLeftOpen(),
+    RowsContradict(),
 )
 
 

@@ -54,6 +54,21 @@ def slot_bytes(trace: Trace) -> int | None:
     return tokens * token_bytes if tokens and token_bytes else None
 
 
+def is_by_priority(trace: Trace) -> bool:
+    """Tell whether the engine schedules by priority, as vLLM and SGLang declare it."""
+    parts = ("scheduler", "engine", "server_args")
+    policies = {
+        _at(trace, part, "policy") for part in parts if _is_text(_at(trace, part, "policy"))
+    }
+    return "priority" in policies or any(
+        _at(trace, part, "enable_priority_scheduling") is True for part in parts
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
 def mixes(trace: Trace) -> bool | None:
     """Tell whether prompts and decodes may be in one batch; None where the engine does not say."""
     said = _at(trace, "scheduler", "mixed")

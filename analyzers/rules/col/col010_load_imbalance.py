@@ -7,6 +7,10 @@ from report to report for at least `min_ns`. A rank of which nothing was heard f
 compared, nor are servers that prefill with such that decode. It is one finding, placed at the worst
 moment, with the requests of every rank.
 
+It also fires when, for at least `min_token_ns`, a rank with an empty queue computes at most
+1/`token_ratio` of the prompt tokens of another one, in whose queue requests wait: numbers of
+requests can be alike where their lengths are not.
+
 ## Why it hurts
 The ranks of a data-parallel engine often wait for each other in every step: all of them take as
 long as the fullest. Requests wait there while running slots and KV are free next door.
@@ -47,6 +51,7 @@ FIX = (
     "rather than in turn"
 )
 LIMIT_RANKS = 256
+NAMES = ("load", "waiting", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,8 @@ class LoadImbalance:
     min_reqs: int = 8
     min_ns: int = 10 * SECOND
     stale_ns: int = 30 * SECOND
+    token_ratio: float = 4.0
+    min_token_ns: int = 60 * SECOND
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether two ranks or more, alike and of one engine, say how much they have to do."""
@@ -89,8 +96,51 @@ class LoadImbalance:
             .collect()
         )
         if runs.is_empty():
-            return []
+            return self._of_tokens(moments, _ranks(trace))
         return [self._finding(runs.row(-1, named=True), runs.height, _ranks(trace))]
+
+    def _of_tokens(self, moments: pl.LazyFrame, ranks: list[int]) -> list[Finding]:
+        """At most one finding about ranks that compute few prompt tokens next to a queue."""
+        tokens, waiting = pl.col("tokens"), pl.col("waiting")
+        most = tokens.list.max()
+        few = [tokens.list.get(at) * self.token_ratio <= most for at in range(len(ranks))]
+        no_queue = [waiting.list.get(at) == 0 for at in range(len(ranks))]
+        idle = pl.any_horizontal(a & b for a, b in zip(few, no_queue, strict=True))
+        queued = pl.any_horizontal(
+            (tokens.list.get(at) == most) & (waiting.list.get(at) > 0) for at in range(len(ranks))
+        )
+        lasted = pl.col("end_ns") - pl.col("ts_ns")
+        runs = (
+            streaks(
+                moments.with_columns(end_ns=pl.col("ts_ns")),
+                (most > 0) & idle & queued,
+                worst=pl.struct("tokens", "waiting").sort_by(-tokens.list.min(), -pl.col("ts_ns"))
+                .last(),
+            )
+            .filter(lasted >= self.min_token_ns)
+            .sort(lasted, -pl.col("ts_ns"))
+            .collect()
+        )  # fmt: skip
+        if runs.is_empty():
+            return []
+        row = runs.row(-1, named=True)
+        had = dict(zip(ranks, row["worst"]["tokens"], strict=True))
+        queues = dict(zip(ranks, row["worst"]["waiting"], strict=True))
+        busy = max(ranks, key=lambda rank: had[rank])
+        idle_rank = min((rank for rank in ranks if not queues[rank]), key=lambda rank: had[rank])
+        lasted_ns = row["end_ns"] - row["ts_ns"]
+        message = (
+            f"for {duration(lasted_ns)} rank {idle_rank} with an empty queue computed "
+            f"{int(had[idle_rank]):,} prompt tokens a report and rank {busy} {int(had[busy]):,}, "
+            f"where {times(int(queues[busy]), 'request')} wait"
+        )
+        evidence: Evidence = {
+            "lasted_ns": lasted_ns,
+            "times": runs.height,
+            **{f"prompt tokens of rank {rank}": int(had[rank]) for rank in ranks[:16]},
+        }
+        place = {"ts_ns": row["ts_ns"], "end_ns": row["end_ns"], "rank": idle_rank}
+        return [finding(self, message, FIX, at=place, evidence=evidence, count=runs.height)]
 
     def _moments(self, trace: Trace) -> pl.LazyFrame:
         """At each report of any rank what all of them last said: load, waiting, most, fewest."""
@@ -103,11 +153,9 @@ class LoadImbalance:
                 pl.when(of_rank[rank]).then(name).forward_fill()
             )
             for rank in ranks
-            for name in ("load", "waiting")
+            for name in NAMES
         }
-        lists = {
-            name: pl.concat_list(f"{name} {rank}" for rank in ranks) for name in ("load", "waiting")
-        }
+        lists = {name: pl.concat_list(f"{name} {rank}" for rank in ranks) for name in NAMES}
         loads_now = [pl.col(f"load {rank}") for rank in ranks]
         is_known = pl.all_horizontal(each.is_not_null() for each in loads_now)
         return (
@@ -157,7 +205,7 @@ def _told(trace: Trace) -> pl.LazyFrame:
     load = pl.col("num_running") + pl.col("num_waiting").fill_null(0)
     return (
         loads(trace)
-        .select("rank", "ts_ns", load=load, waiting="num_waiting")
+        .select("rank", "ts_ns", load=load, waiting="num_waiting", tokens="prompt_rate")
         .filter(pl.col("load").is_not_null())
     )
 

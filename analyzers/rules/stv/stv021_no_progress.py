@@ -10,6 +10,10 @@ in each of which requests run and no token is generated:
 - or prompts are computed all the time, for `min_prompt_ns`, and none gets a token: prompts are
   computed again and again.
 
+In a recording requests that wait count as well: steps that schedule nothing, one after the other,
+while requests wait. The request that owns most KV blocks meanwhile is named: it may itself wait for
+something that never comes.
+
 An engine that never generates (embeddings, scores) is not judged.
 
 ## Why it hurts
@@ -20,13 +24,17 @@ grows until clients time out. Only a restart ends it.
     36 reports (350.0 s): 8 requests run and no token is computed; up to 35 wait, the KV cache is
     52.0% full
 
+    6,000 steps (60.0 s): 3 requests wait and no token is computed; L owns 250 of 270 KV blocks
+
 ## How to fix
 See what the engine's processes do: `py-spy dump --pid PID` of each, on all ranks. Ranks in
 different collectives wait for each other; a worker that died leaves the others in a barrier. Where
 prompts are computed again and again, see which requests are preempted each time, and why.
 
 ## References
-vLLM issues 2731, 52319, 42897 (requests run at 0.0 tokens/s for minutes).
+vLLM issues 2731, 52319, 42897 (requests run at 0.0 tokens/s for minutes) and 57841 (the head of the
+queue needs blocks that a request holds which waits for its KV); vllm-ascend issue 16315 (every step
+preempts all that it admitted).
 """
 
 from __future__ import annotations
@@ -42,6 +50,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
+from stepscope.analyzers.views.ownership import POOLED, ownerships
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
@@ -77,7 +86,8 @@ class NoProgress:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such times, placed at the longest."""
-        is_quiet = (pl.col("num_running") > 0) & (pl.col("decode_rate") == 0)
+        queued = pl.col("is_recorded") & (pl.col("num_waiting") > 0)
+        is_quiet = ((pl.col("num_running") > 0) | queued) & (pl.col("decode_rate") == 0)
         has_prompts = pl.col("prompt_rate") > 0
         usage = pl.col("kv_usage")
         totals = (
@@ -102,34 +112,58 @@ class NoProgress:
             ]
         ).filter(pl.col("num_steps") >= self.min_reports)
         rows = worst_of_each_rank(found).sort("rank").collect()
-        return each(self, rows, self._finding, FIX, self.limit)
+        owners = _most_blocks(trace, rows)
+        return each(self, rows, lambda row: self._finding(row, owners), FIX, self.limit)
 
-    def _finding(self, row: Mapping[str, Any]) -> Finding:
+    def _finding(self, row: Mapping[str, Any], owners: Mapping[int, tuple[str, int]]) -> Finding:
         lasted_ns = row["end_ns"] - row["ts_ns"]
         what = (
             "only prompts are computed, and no request gets a token"
             if row["has_prompts"]
             else "no token is computed"
         )
-        run = f"{times(int(row['num_running']), 'request')} run"
+        running, waiting = int(row["num_running"] or 0), int(row["num_waiting"] or 0)
+        run = f"{times(running, 'request')} run" if running else f"{times(waiting, 'request')} wait"
+        owner, num_blocks = owners.get(row["rank"], ("", 0))
         parts = [
-            f"up to {int(row['num_waiting']):,} wait" if row["num_waiting"] else "",
+            f"up to {waiting:,} wait" if running and waiting else "",
             "" if row["kv_usage"] is None else f"the KV cache is {row['kv_usage']:.1%} full",
+            f"{owner} owns {times(num_blocks, 'KV block')}" if owner else "",
         ]
         more = ", ".join(part for part in parts if part)
-        message = (
-            f"{times(row['num_steps'], 'report')} ({duration(lasted_ns)}): {run} and {what}"
-            f"{'; ' if more else ''}{more}"
-        )
+        reports = times(row["num_steps"], "report" if row["step"] is None else "step")
+        message = f"{reports} ({duration(lasted_ns)}): {run} and {what}{'; ' if more else ''}{more}"
         evidence: Evidence = {
             "longest run_reports": row["num_steps"],
             "lasted_ns": lasted_ns,
-            "running at most": int(row["num_running"]),
-            "waiting at most": None if row["num_waiting"] is None else int(row["num_waiting"]),
+            "running at most": running,
+            "waiting at most": waiting,
+            "owner of most blocks": owner or None,
+            "its blocks": num_blocks or None,
             "used_share": None if row["kv_usage"] is None else round(row["kv_usage"], 4),
         }
         fix = FIX_PROMPTS if row["has_prompts"] else FIX
         return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
+
+
+def _most_blocks(trace: Trace, rows: pl.DataFrame) -> dict[int, tuple[str, int]]:
+    """Who owned most KV blocks of each rank all the time, and how many."""
+    if rows.is_empty() or not trace.has("allocations"):
+        return {}
+    spans = rows.lazy().select("rank", "ts_ns", "end_ns")
+    owned = (
+        ownerships(trace)
+        .filter(pl.col("resource").is_in(list(POOLED)), pl.col("owner").is_not_null())
+        .join(spans, on="rank")
+        .filter(pl.col("from_ns") <= pl.col("ts_ns"), pl.col("to_ns") >= pl.col("end_ns"))
+        .group_by("rank", "owner")
+        .agg(num=pl.len())
+        .sort("num", "owner")
+        .group_by("rank")
+        .last()
+        .collect()
+    )
+    return {rank: (owner, num) for rank, owner, num in owned.select("rank", "owner", "num").rows()}
 
 
 def _lasted() -> pl.Expr:

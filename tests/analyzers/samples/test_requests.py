@@ -21,7 +21,7 @@ from tests.analyzers.samples.raw_trace import LEAVES, RawTrace, Row, runs_of
 TRIED = frozenset(
     {
         "STV001", "STV002", "STV004", "STV006", "STV007", "STV008", "STV009", "STV010", "STV012",
-        "STV014", "STV015",
+        "STV014", "STV015", "TRC007",
     }
 )  # fmt: skip
 MS = 1_000_000
@@ -273,3 +273,21 @@ def test_stv012_and_stv015_find_that_all_were_let_in_and_ended_at_their_cap(
         assert {row["cause"] for row in raw.ends.values()} == {"length_capped"}
         assert (set(raw.ends) - served, told) == (set(), (0, 0))
         assert len(raw.ends) == len(raw.arrivals) >= 16
+
+
+def test_trc007_finds_nothing_where_tokens_follow_one_another_and_no_batch_follows_an_end(
+    of_vllm: list[Sample], sglang: Sample
+) -> None:
+    for sample in (*of_vllm, sglang):
+        positions: defaultdict[str, list[int]] = defaultdict(list)
+        for row in sample.raw.table("outputs"):
+            positions[row["request"]].append(row["position"])
+        for request, known in positions.items():
+            assert sorted(set(known)) == list(range(min(known), max(known) + 1)), request
+        formed = {row["step"]: row["formed_ns"] or row["ts_ns"] for row in sample.raw.steps}
+        batches = sample.raw.table("batch_rows")
+        assert {row["step"] for row in batches} <= formed.keys()
+        ends = {request: row["ts_ns"] for request, row in sample.raw.ends.items()}
+        after = [row for row in batches if formed[row["step"]] > ends.get(row["request"], 1 << 62)]
+        assert after == []
+        assert sample.checked.counts["TRC007"] == 0

@@ -121,3 +121,37 @@ def test_a_sound_engine_that_deals_in_turn_is_clean(record: Record) -> None:
     result = check(record("mixed-batches", "data-parallel"), (LoadImbalance(),))
 
     assert (result.findings, result.not_applicable) == ((), ())
+
+
+def prompt_of(second: int, rank: int, tokens: int, waiting: int) -> str:
+    """A line of a prefill batch of a data-parallel rank of SGLang."""
+    return (
+        f"[2026-09-13 16:{second // 60:02}:{second % 60:02} DP{rank} TP{rank}] Prefill batch, "
+        f"#new-seq: 1, #new-token: {tokens}, #cached-token: 0, token usage: 0.3, #running-req: 8, "
+        f"#queue-req: {waiting}"
+    )
+
+
+def prompts_of_four(num: int, last: int, waiting: int, every_s: int = 3) -> list[str]:
+    """Three ranks with full batches, and one with `last` tokens and `waiting` requests."""
+    ranks = [(0, 8192, 2), (1, 8192, 2), (2, 8192, 2), (3, last, waiting)]
+    return [prompt_of(every_s * n, *rank) for n in range(num) for rank in ranks]
+
+
+def test_a_rank_that_computes_few_tokens_next_to_queues_is_found(tmp_path: Path) -> None:
+    (found,) = LoadImbalance().check(log_of(tmp_path, *prompts_of_four(40, 256, 0)))
+
+    assert found.rank == 3
+    assert found.evidence["prompt tokens of rank 3"] == 256
+    assert found.evidence["lasted_ns"] == 117_000_000_000
+
+
+@looped(
+    ("num", "last", "waiting"),
+    [(40, 256, 1), (40, 4096, 0), (15, 256, 0)],
+    ids=str,
+)
+def test_ranks_that_have_a_queue_too_or_for_less_than_a_minute_are_clean(
+    tmp_path: Path, num: int, last: int, waiting: int
+) -> None:
+    assert LoadImbalance().check(log_of(tmp_path, *prompts_of_four(num, last, waiting))) == []

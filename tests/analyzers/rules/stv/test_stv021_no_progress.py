@@ -82,3 +82,25 @@ def test_steps_that_schedule_nothing_while_requests_run_are_found() -> None:
 
     assert (found.step, found.evidence["longest run_reports"]) == (2, 40)
     assert few == []
+
+
+def test_steps_that_schedule_nothing_while_requests_wait_name_the_owner_of_the_blocks() -> None:
+    second = 1_000_000_000
+    steps = [
+        {"step": 2 + n, "kind": "idle", "ts_ns": (2 + n) * second, "dur_ns": second,
+         "num_running": 0, "num_waiting": 3, "num_prefill_tokens": 0, "num_decode_tokens": 0}
+        for n in range(60)
+    ]  # fmt: skip
+    first = {**decode(1, 4, num_running=4), "num_prefill_tokens": 0, "ts_ns": 0}
+    claims = [
+        {"step": 1, "ts_ns": n, "resource": "kv-block", "id": n, "op": "claim", "owner": owner}
+        for n, owner in enumerate("LLLLH")
+    ]
+    freed = {"step": 9, "ts_ns": 9 * second, "resource": "kv-block", "id": 4, "op": "release",
+             "owner": "H"}  # fmt: skip
+
+    (found,) = NoProgress().check(trace_of(steps=[first, *steps], allocations=[*claims, freed]))
+
+    assert found.message == (
+        "60 steps (59.0 s): 3 requests wait and no token is computed; L owns 4 KV blocks"
+    )
