@@ -78,7 +78,7 @@ def _led_to(view: View, who: Subject, decided: Row, moved: Row) -> bool:
     if decided["step"] is not None and decided["step"] == moved["step"]:
         return True
     earlier = [row["seq"] for row in view.life(who.name) if row["seq"] < moved["seq"]]
-    return decided["seq"] > max(earlier, default=decided["seq"])
+    return bool(decided["seq"] > max(earlier, default=decided["seq"]))
 
 
 def _lost(view: View, who: Subject, row: Row, missing: int) -> Hop:

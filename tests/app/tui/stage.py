@@ -259,13 +259,8 @@ async def settle(pilot: Pilot[Any]) -> None:
 def _is_due(pilot: Pilot[Any]) -> bool:
     """Whether something is still to be laid out, drawn, called, moved or answered by a thread."""
     screen, animator = pilot.app.screen, pilot.app.animator
-    return bool(
-        screen._layout_required
-        or screen._dirty_widgets
-        or screen._callbacks
-        or not animator._complete_event.is_set()
-        or list(pilot.app.workers)
-    )
+    due = (screen._layout_required, screen._dirty_widgets, screen._callbacks, [*pilot.app.workers])
+    return any(map(bool, due)) or not animator._complete_event.is_set()
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
