@@ -89,10 +89,24 @@ def _inferred(trace: Trace) -> Iterator[str]:
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
+    if num := _steps_until_the_next(trace):
+        yield (
+            f"{times(num, 'step')} without a duration: each is taken to last until the next one, "
+            "so that no time between two of them is idle"
+        )
     report = trace.manifest.report
     if num := report.inferred.get(LENGTHS, 0) if report else 0:
         how = LENGTHS.partition(", ")[2]
         yield f"how long {times(num, 'step')} took is inferred: {how}"
+
+
+def _steps_until_the_next(trace: Trace) -> int:
+    """How many steps do not say how long they took and have one after them."""
+    unknown = trace.steps.filter(pl.col("dur_ns").is_null(), pl.col("ts_ns").is_not_null())
+    is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank")
+    last = trace.steps.filter(is_last, pl.col("dur_ns").is_null())
+    counts = [rows.select(pl.len()).collect().item() for rows in (unknown, last)]
+    return max(int(counts[0] - counts[1]), 0)
 
 
 def _used_again(trace: Trace) -> int:

@@ -223,11 +223,15 @@ def _fix(row: Mapping[str, Any]) -> str:
 
 
 def _blame(row: Mapping[str, Any]) -> str:
-    """What went on meanwhile, the longest first: `491 prefill steps took 145.1 s`."""
+    """What went on meanwhile, the longest first: `491 prefill steps took 145.1 s`.
+
+    Of steps without durations only the number is known.
+    """
     kinds = sorted(STEP_KINDS, key=lambda kind: -row[f"{kind}_ns"])
-    told = [
-        f"{times(row[f'num_{kind}'], f'{kind} step')} took {duration(row[f'{kind}_ns'])}"
+    steps = [
+        times(row[f"num_{kind}"], f"{kind} step")
+        + (f" took {duration(row[f'{kind}_ns'])}" if row[f"{kind}_ns"] else "")
         for kind in kinds
         if row[f"num_{kind}"]
     ]
-    return ", ".join(told) or "no step began meanwhile"
+    return ", ".join(steps) or "no step began meanwhile"

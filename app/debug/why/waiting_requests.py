@@ -97,8 +97,10 @@ def _undecided(view: View, who: Subject, moved: Row) -> Hop:
         ahead = _head_of(view, place)
         if ahead is not None:
             return _behind(view, who, ahead, moved)
-    link = Link(who, f"{who} waits" if place is not None else f"{who} runs, and is in no batch",
-                view.place_of(moved), proof("lifecycle", moved))  # fmt: skip
+    has_batches = view.session.trace.has("batch_rows")
+    runs = f"{who} runs, and " + ("is in no batch" if has_batches else "no batch is recorded")
+    link = Link(who, f"{who} waits" if place is not None else runs, view.place_of(moved),
+                proof("lifecycle", moved))  # fmt: skip
     if not len(view.told.about_requests):
         return link, unknown(who, "no decision about any request is recorded")
     formed = _steps_since(view, moved)

@@ -62,3 +62,14 @@ def test_a_queue_without_decisions_is_waiting_and_with_decisions_has_their_reaso
 
     assert recorded["no-blocks"] == 25
     assert "waiting" not in recorded
+
+
+def test_steps_without_durations_are_said_to_last_until_the_next() -> None:
+    steps = [{"step": n, "kind": "decode", "ts_ns": 20 * n, "dur_ns": None} for n in range(5)]
+
+    without = blame(trace_of(lifecycle=list(SERVED), steps=steps)).notes
+    recorded = [{**row, "dur_ns": 20} for row in steps]
+    with_them = blame(trace_of(lifecycle=list(SERVED), steps=recorded)).notes
+
+    assert [note for note in without if note.startswith("4 steps without a duration")]
+    assert not [note for note in with_them if "without a duration" in note]

@@ -64,6 +64,17 @@ def test_what_is_to_be_done_goes_by_what_took_most_of_the_stall() -> None:
     assert preempted.fix.startswith("choose victims by age")
 
 
+def test_steps_without_durations_are_counted_and_not_said_to_have_taken_none() -> None:
+    steps = [{**row, "dur_ns": None} for row in STEPS]
+
+    (found,) = DecodeStalled(max_ratio=5, min_gap_ns=50).check(
+        trace_of(steps=steps, outputs=TOKENS)
+    )
+
+    assert "6 prefill steps, 1 decode step" in found.message
+    assert "took" not in found.message
+
+
 def test_stalls_that_end_in_different_steps_are_different_findings() -> None:
     early = [token(n, "c", place) for place, n in enumerate((1, 9))]
 

@@ -60,3 +60,19 @@ def test_a_preemption_has_the_decision_just_before_it_whatever_step_its_row_name
 
     assert (chain.root.ends, chain.root.proof and chain.root.proof.seq) == ("policy", 8)
     assert "no free block for q" in chain.root.says
+
+
+def test_a_request_that_runs_is_in_no_batch_only_where_batches_are_recorded() -> None:
+    life = [event("r", "arrive", 5), event("r", "admit", 10), event("q", "arrive", 99)]
+    row = {"step": 1, "ts_ns": 20, "request": "q", "phase": "decode", "num_tokens": 1}
+    steps = [{"step": 1, "kind": "decode", "ts_ns": 20, "dur_ns": 9}]
+
+    with_rows = trace_of(lifecycle=life, steps=steps, batch_rows=[row])
+    without = trace_of(lifecycle=life, steps=steps)
+
+    def says(trace: Trace) -> str:
+        session = Session(trace)
+        return why(session, "r", session.moments.position(90)).links[0].says
+
+    assert says(with_rows) == "r runs, and is in no batch"
+    assert says(without) == "r runs, and no batch is recorded"
