@@ -8,8 +8,9 @@ Requests that got nothing, or were overtaken, for too long, by one of two measur
   its time in no batch, or in batches that only computed again what a preemption had thrown away;
 - a request without one that waited in the queue `max_shares` times as long as it would have been
   there under first come, first served. That share is read from the trace itself: the request that
-  came n-th would have been gone at the n-th finish. In order of arrival no request waits that long,
-  whatever the lengths of requests and the speed of the engine are.
+  came n-th would have been gone at the n-th finish, or when all that came before it had ended if
+  that was later: a large request may need what all of them hold. In order of arrival no request
+  waits that long, whatever the lengths of requests and the speed of the engine are.
 
 A request that its client aborted before the deadline is not counted. One that was rejected after it
 had waited is, when its deadline came and went.
@@ -165,7 +166,9 @@ def _with_others(requests: pl.LazyFrame) -> pl.LazyFrame:
     return (
         counted.with_columns(num_others=gone - own)
         .join(nth, on=["rank", "age"], how="left")
-        .with_columns(fair_ns=pl.col("nth_finish_ns") - pl.col("arrive_ns"))
+        .sort("rank", "age")
+        .with_columns(older_ns=pl.col("ended_ns").cum_max().shift(1).over("rank"))
+        .with_columns(fair_ns=pl.max_horizontal("nth_finish_ns", "older_ns") - pl.col("arrive_ns"))
     )
 
 

@@ -30,11 +30,14 @@ MS = 1_000_000
 def test_stv001_finds_who_waited_so_many_times_as_long_as_in_order_of_arrival(
     of_vllm: list[Sample],
 ) -> None:
-    """The n-th to come would have been gone at the n-th finish."""
+    """The n-th to come would have been gone at the n-th finish, or when all before it were."""
     for sample in of_vllm:
         raw, waited = sample.raw, {}
         finishes = sorted(row["ts_ns"] for row in raw.ends.values() if row["event"] == "finish")
-        for finish_ns, (request, row) in zip(finishes, raw.arrivals.items(), strict=True):
+        older_ns = 0
+        for nth_ns, (request, row) in zip(finishes, raw.arrivals.items(), strict=True):
+            finish_ns = max(nth_ns, older_ns)
+            older_ns = max(older_ns, raw.ends[request]["ts_ns"])
             here = row["ts_ns"], raw.ends[request]["ts_ns"]
             others = sum(here[0] < at_ns <= here[1] for at_ns in finishes) - 1
             waited_ns = sum(until - since for since, until in raw.queued[request])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.stv.stv001_request_starved import RequestStarved
+from stepscope.engine.runs.scenario import Options
 from tests.analyzers.rows import Row, event, life
+from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 from tests.traces import trace_of
 
@@ -173,3 +175,13 @@ def test_a_request_that_meets_its_deadline_is_clean_however_long_it_waited() -> 
     rows = [*life("1", 0, 90, 99, deadline_ns=100), *life("2", 1, 2, 10), *life("3", 2, 3, 20)]
 
     assert starved(*rows) == []
+
+
+@looped("max_tokens", ["30", "50", "100", "200"])
+def test_a_request_that_needs_what_all_before_it_hold_is_not_starved(
+    recorded_once: RecordedOnce, max_tokens: str
+) -> None:
+    settings = {"workload": "heavy-head", "max_tokens": max_tokens}
+    trace = recorded_once.trace("waiting-queue", "after", Options(settings=settings))
+
+    assert RequestStarved().check(trace) == []
