@@ -5,7 +5,8 @@ An engine that pads batches runs sequences of one length together, a *bucket* a 
 at steps of decodes alone in which more than one bucket competed, and counts who could decode and
 was not in the batch. It fires when that is more than `max_share` of all the turns that there were
 in steps of decodes. Decodes of different lengths in any one step say that lengths do not keep them
-apart: whatever does, an image among text, is then not this.
+apart: whatever does, an image among text, is then not this. Nor are steps of which the engine says
+that modalities or adapters keep buckets apart.
 
 ## Why it hurts
 A decode is one token, however long what comes before it: paged attention takes a length for each
@@ -38,6 +39,8 @@ from stepscope.analyzers.views.batches import STEP, formed, rows, with_left_out
 from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.trace import Trace
 
+OTHER_THAN_LENGTH = r"(?i)modalit|image|video|audio|lora|adapter"
+"""What else an engine says that keeps buckets apart: such requests cannot run together."""
 FIX = "let completions of any length decode together: a decode is one token, and pads nothing"
 
 
@@ -113,8 +116,9 @@ class DecodeInBuckets:
 
 
 def _buckets(trace: Trace) -> pl.LazyFrame:
-    """The steps in which more than one bucket competed."""
-    about = trace.decisions.filter(pl.col("subject_kind") == "bucket")
+    """The steps in which more than one bucket competed, and lengths kept them apart."""
+    is_other = pl.col("reason").str.contains(OTHER_THAN_LENGTH).fill_null(value=False)
+    about = trace.decisions.filter(pl.col("subject_kind") == "bucket", ~is_other)
     return about.filter(pl.col("step").is_not_null()).select(STEP).unique()
 
 

@@ -110,6 +110,15 @@ def test_jagged_completions_are_clean_also_where_images_are_kept_apart(
     assert DecodeInBuckets().check(record("fcfs-preemption", **settings)) == []
 
 
+@looped("requests", ["6", "8", "12", "20"])
+def test_buckets_that_modalities_keep_apart_are_clean_at_any_number_of_requests(
+    record: Callable[..., Trace], requests: str
+) -> None:
+    trace = record("fcfs-preemption", images="every-4", requests=requests)
+
+    assert DecodeInBuckets().check(trace) == []
+
+
 def test_deferring_alone_leaves_completions_in_their_buckets(
     record: Callable[..., Trace],
 ) -> None:
