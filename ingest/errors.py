@@ -5,6 +5,7 @@ StepscopeError                  one line: what, where, what to do next
 │   ├── UnknownFormat           no reader recognises the file
 │   ├── TruncatedTrace          it ends too early for anything to be kept
 │   ├── SchemaMismatch          a table is not what the schema says
+│   ├── NewerFormat             a newer stepscope wrote it
 │   └── LimitExceeded           hostile or absurd size, depth or count
 ├── NotReplayed                 a recorded run that no replay can repeat   exit 5
 ├── ReplayFailed                the engine of a replay cannot do it        exit 6
@@ -52,6 +53,10 @@ class TruncatedTrace(TraceError):
 
 class SchemaMismatch(TraceError):
     """A table does not have the columns or types of the schema."""
+
+
+class NewerFormat(TraceError):
+    """A newer stepscope wrote the trace, in a format that this one does not know."""
 
 
 class LimitExceeded(TraceError):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from stepscope.ingest.errors import LimitExceeded, SchemaMismatch, TraceError
+from stepscope.ingest.format_version import check_format
 from stepscope.ingest.schema import FORMAT_VERSION
 
 MERGED = "merged"
@@ -164,7 +165,7 @@ class Manifest:
             raise TraceError(f"not valid JSON: {error}", where=where) from None
         if not isinstance(found, dict):
             raise SchemaMismatch("a manifest is a JSON object", where=where)
-        _check_version(found.get("format_version", FORMAT_VERSION), where)
+        _check_version(found.get("format_version", 1), where)
         known = {name: value for name, value in found.items() if name in _SHAPES}
         for name, value in known.items():
             if not _SHAPES[name](value):
@@ -277,14 +278,10 @@ assert _SHAPES.keys() == get_type_hints(Manifest).keys()
 
 
 def _check_version(version: object, where: str) -> None:
-    if not _is_int(version):
-        raise SchemaMismatch("'format_version' is not a number", where=where)
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise TraceError(
-            f"the trace has format version {version}, this stepscope reads up to {FORMAT_VERSION}",
-            where=where,
-            todo="upgrade stepscope",
-        )
+    try:
+        check_format(version, where)
+    except ValueError:
+        raise SchemaMismatch("'format_version' is not a number", where=where) from None
 
 
 def _manifest(known: Json, where: str) -> Manifest:

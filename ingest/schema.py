@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from stepscope.ingest.columns import Column, Table, Type, flag, i32, i64, text
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""What `format_version.py` lists; a new table or column is a new version."""
 
 STEP_KINDS = ("prefill", "decode", "mixed", "idle", "dummy")
 PHASES = ("prefill", "decode")

@@ -39,6 +39,7 @@ OWN_TESTS = {
     "tests/app/web/in_browser/asked": "what the page asks for, and what if nothing comes",
     "tests/app/web/in_browser/own": "what a user puts on the page, and opens from it",
     "tests/app/web/in_browser/looks": "what of the page is seen: texts, charts, light and dark",
+    "tests/ingest/recording/versions": "recordings of every format, and what makes them",
 }
 """Folders of tests that are of no one folder of the code, and what they test instead."""
 

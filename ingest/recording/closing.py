@@ -89,9 +89,10 @@ def _finished(path: Path, writer: Writer, progress: Progress | None) -> Closed:
     if is_held(journal):
         raise _still_recorded(path, writer)
     found = read_journal(path, writer, progress).without(_covered(path, writer))
+    manifest = _manifest(path, writer)  # before anything is written: it may be a newer format's
     compact_journal(path, writer)
     tables = (table.name for table in TABLES if (path / table.name).is_dir())
-    manifest = with_found(_manifest(path, writer), found, tables)
+    manifest = with_found(manifest, found, tables)
     write_manifest(manifest, path / manifest_name(writer))
     if not found.loss.is_damage:
         shutil.rmtree(journal)

@@ -17,17 +17,14 @@ from typing import Any, Protocol
 
 from stepscope.ingest.columns import Type
 from stepscope.ingest.manifest import STOPPED
-from stepscope.ingest.recording.forms.rows import NULLS, Segment
+from stepscope.ingest.recording.forms.rows import NULLS
 from stepscope.ingest.recording.forms.texts import Place, size_with, write_bytes
 from stepscope.ingest.recording.holding import hold
 from stepscope.ingest.recording.segments import STRINGS_MAGIC, make_segment, size_of
-from stepscope.ingest.schema import TABLES
+from stepscope.ingest.recording.tally import TABLE_NAMES, Tally
 
 NULL64 = int(NULLS[Type.I64])
-REASON_BYTES = 256
-TABLE_NAMES = tuple(table.name for table in TABLES)
 MOST_TEXTS = (1 << 32) - 1
-TALLY_BYTES = REASON_BYTES + 8 * len(TABLES)
 
 
 FAILED = (
@@ -150,32 +147,6 @@ def _warn(folder: Path, why: object) -> None:
     import logging  # noqa: PLC0415 - few disks are full, and an engine may not have it yet
 
     logging.getLogger("stepscope").warning(FAILED, folder, why)
-
-
-class Tally:
-    """Rows dropped per table, and why: kept in a mapped file, to be known after a crash too."""
-
-    def __init__(self, folder: Path) -> None:
-        self.dropped: dict[str, int] = {}
-        self.reason = ""
-        self._mapped: Segment = make_segment(folder / "tally", b"", TALLY_BYTES)
-
-    def drop(self, table: str, num_rows: int = 1) -> None:
-        """Count rows that are not recorded."""
-        self.dropped[table] = self.dropped.get(table, 0) + num_rows
-        place = REASON_BYTES + 8 * TABLE_NAMES.index(table)
-        struct.pack_into("<Q", self._mapped, place, self.dropped[table])
-
-    def note(self, reason: str) -> None:
-        """Keep the first reason; later ones follow from it."""
-        if not self.reason:
-            self.reason = reason
-            raw = reason.encode("utf-8", "replace")[:REASON_BYTES]
-            self._mapped[: len(raw)] = raw
-
-    def detach(self) -> None:
-        """Go on counting in memory only."""
-        self._mapped = bytearray(TALLY_BYTES)
 
 
 class _Ids(dict[Any, int]):

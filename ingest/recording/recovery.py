@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,10 +17,10 @@ from typing import Any
 import polars as pl
 
 from stepscope.ingest.columns import Column, Table, Type
+from stepscope.ingest.format_version import check_format, check_magic
 from stepscope.ingest.manifest import Manifest, ReadReport, Writer, manifest_name
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.recording.holding import is_held
-from stepscope.ingest.recording.journal import REASON_BYTES, TABLE_NAMES, TALLY_BYTES
 from stepscope.ingest.recording.lasting import LASTING_TABLES
 from stepscope.ingest.recording.segments import (
     COLUMNS,
@@ -34,9 +33,11 @@ from stepscope.ingest.recording.segments import (
     Header,
     journal_folder,
 )
+from stepscope.ingest.recording.tally import TABLE_NAMES, parse_tally
 from stepscope.ingest.schema import BY_NAME
 
 MOST_BYTES = 4 * LARGEST_BYTES
+MOST_TALLY_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Found:
 
 
 def read_journal(trace: Path, writer: Writer, progress: Progress | None = None) -> Found:
-    """Read all that is in the journal of one writer; nothing is written."""
+    """Read all that is in the journal of one writer; nothing is written. Raises `NewerFormat`."""
     folder, loss = journal_folder(trace, writer), Loss()
     is_live = is_held(folder)
     strings, files = Strings(folder, loss), segment_files(folder)
@@ -116,7 +117,7 @@ def read_journal(trace: Path, writer: Writer, progress: Progress | None = None) 
         found += [segment] if segment else []
         if progress:
             progress(f"recovering rank {writer}", done, len(files))
-    return Found(writer, found, loss, *read_tally(folder), is_live=is_live)
+    return Found(writer, found, loss, *read_tally(folder, loss), is_live=is_live)
 
 
 def unknown(writer: Writer) -> Manifest:
@@ -180,15 +181,15 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
     return Recovered(table, number_of(file), found.rows, discarded, found.num_open)
 
 
-def read_tally(journal: Path) -> tuple[dict[str, int], str]:
-    """Read how many rows were dropped per table, and the first reason."""
-    raw = b""
-    with suppress(OSError):
-        raw = (journal / "tally").read_bytes()[:TALLY_BYTES]
-    raw = raw.ljust(TALLY_BYTES, b"\0")
-    counts = struct.unpack_from(f"<{len(TABLE_NAMES)}Q", raw, REASON_BYTES)
-    dropped = {name: count for name, count in zip(TABLE_NAMES, counts, strict=True) if count}
-    return dropped, raw[:REASON_BYTES].rstrip(b"\0").decode("utf-8", "replace")
+def read_tally(journal: Path, loss: Loss | None = None) -> tuple[dict[str, int], str]:
+    """Read how many rows were dropped per table, and the first reason; raises `NewerFormat`."""
+    file, raw = journal / "tally", b""
+    with suppress(OSError), file.open("rb") as opened:
+        raw = opened.read(MOST_TALLY_BYTES)
+    found = parse_tally(raw, file)
+    if found.is_damaged and loss:
+        loss.add(file, "it is damaged: counts of dropped rows are lost", len(raw.rstrip(b"\0")))
+    return found.rows, found.reason
 
 
 class Strings:
@@ -221,10 +222,12 @@ class Strings:
                 raw = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError):  # an empty file cannot be mapped
             return b""
-        if raw[:8] == STRINGS_MAGIC:
-            return raw
-        self._loss.add(file, "the header is damaged", len(raw))
-        return b""
+        try:
+            check_magic(raw[: len(STRINGS_MAGIC)], STRINGS_MAGIC, file)
+        except ValueError:
+            self._loss.add(file, "the header is damaged", len(raw))
+            return b""
+        return raw
 
     def _text(self, number: int) -> str:
         raw = self.chunk(number)
@@ -251,18 +254,25 @@ def _bytes_of(file: Path, loss: Loss) -> bytes:
 
 
 def header_of(raw: bytes, file: Path, loss: Loss) -> Header | None:
-    """Read what a segment says of itself; None, and said in `loss`, where that is damaged."""
+    """Parse the header of a segment; None, and noted in `loss`, where it is damaged.
+
+    Raises `NewerFormat`.
+    """
     try:
-        if raw[:8] != ROWS_MAGIC or len(raw) < HEADER_BYTES:
+        check_magic(raw, ROWS_MAGIC, file)
+        if len(raw) < HEADER_BYTES:
             raise ValueError
-        return _parsed(json.loads(raw[8:HEADER_BYTES].rstrip(b"\0")))
-    except (ValueError, KeyError, TypeError, RecursionError):
+        header = json.loads(raw[len(ROWS_MAGIC) : HEADER_BYTES].rstrip(b"\0"))
+        check_format(header.get("version", 1), file)
+        return _parsed(header)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         loss.add(file, "the header is damaged", len(raw))
         return None
 
 
 def _parsed(said: Any) -> Header:
-    table, form, num_later = BY_NAME[said["table"]], said["form"], said["num_later"]
+    table = BY_NAME[said["table"]]
+    form, num_later = said.get("form", ROWS), said.get("num_later", 0)
     known = _columns_of(table, form)
     columns = [known[name] for name, _ in said["columns"]]
     header = Header(

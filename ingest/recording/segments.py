@@ -2,7 +2,7 @@
 
     journal.rank=0/steps-000000.seg     rows of fixed width
     journal.rank=0/strings-000000.seg   the strings that rows point to
-    journal.rank=0/tally                rows dropped, and why recording stopped
+    journal.rank=0/tally                rows dropped, and why recording stopped (`tally.py`)
 
 A file has its full size from the start and its zeros are written, not skipped: a full disk is
 then an `OSError` where the file is made, and never a SIGBUS where a row is packed.
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from stepscope.ingest.columns import Column
 from stepscope.ingest.manifest import Writer
+from stepscope.ingest.schema import FORMAT_VERSION
 
 ROWS_MAGIC = b"stepseg1"
 STRINGS_MAGIC = b"stepstr1"
@@ -38,7 +39,8 @@ class Header:
 
     `constants` are columns with one value for all rows. `form` is one of `FORMS`, and `num_places`
     how many rows fit where they are all of one width. The last `num_later` columns are those that
-    are completed later.
+    are completed later. In format 1 there was no `version`, and until 22 Nov 2026 neither `form`
+    nor `num_later`: what a header lacks has the default here.
     """
 
     table: str
@@ -52,6 +54,7 @@ class Header:
         """Give the header padded to `HEADER_BYTES`."""
         text = json.dumps(
             {
+                "version": FORMAT_VERSION,
                 "table": self.table,
                 "columns": [[column.name, column.type] for column in self.columns],
                 "constants": dict(self.constants),

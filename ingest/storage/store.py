@@ -23,12 +23,15 @@ import polars as pl
 
 from stepscope.ingest.columns import Table
 from stepscope.ingest.errors import SchemaMismatch, TraceError
+from stepscope.ingest.format_version import check_format
 from stepscope.ingest.frames import Frame, conform, polars_schema
 from stepscope.ingest.manifest import Writer, manifest_files
-from stepscope.ingest.schema import TABLES
+from stepscope.ingest.schema import FORMAT_VERSION, TABLES
 
 ROW_GROUP_ROWS = 256 << 10
 SINK_ROWS = 16 << 10
+VERSION = "stepscope.format_version"
+"""Key of a Parquet file's metadata; files of format 1 have none."""
 MOST_SEGMENTS = 1 << 20
 KEEPS_PACE = {
     "num_computed": "step", "position": "step", "claim_ns": "dispatch_ns", "queued_ns": "ready_ns",
@@ -95,7 +98,7 @@ def _covers(file: Path) -> tuple[int, int]:
 
 
 def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
-    """Scan Parquet files of one table; raises `TraceError` for one that is damaged."""
+    """Scan Parquet files of one table; raises `TraceError` for one that is damaged or newer."""
     for file in files:
         _check(table, file)
     # Polars would look for `name=value` in every folder above the trace, too.
@@ -136,8 +139,9 @@ def write_parquet(frame: pl.DataFrame, file: Path) -> None:
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         frame.write_parquet(
-            draft, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS
-        )
+            draft, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS,
+            metadata={VERSION: str(FORMAT_VERSION)},
+        )  # fmt: skip
         draft.replace(file)
     except pl.exceptions.PolarsError:
         # What Polars says of a full disk reads as if a file were damaged.
@@ -194,8 +198,11 @@ def _check(table: Table, file: Path) -> None:
     try:
         # Polars would take some characters of a path for a pattern.
         with file.open("rb") as opened:
+            version = pl.read_parquet_metadata(opened).get(VERSION, "1")
+            opened.seek(0)
             found = pl.read_parquet_schema(opened)
-    except pl.exceptions.PolarsError:
+        check_format(int(version), file)
+    except (pl.exceptions.PolarsError, ValueError):
         raise TraceError("the Parquet file is damaged", where=str(file)) from None
     whole = {_less(name, other): name for name, other in KEEPS_PACE.items()}
     told = pl.Schema({whole.get(name, name): kind for name, kind in found.items()})
