@@ -26,15 +26,15 @@ from tests.ingest.recording.versions.record import PROFILE, Row
 VERSIONS = Path(__file__).parent / "versions"
 
 
-def archived() -> list[str]:
-    """Return `FORMAT/COMMIT` of each recording."""
+def archived(*kinds: str) -> list[str]:
+    """Return `FORMAT/COMMIT/KIND` of each recording of these kinds: kill, close or cache."""
     names = []
     for archive in sorted(VERSIONS.glob("format-*.tar.xz")):
         with tarfile.open(archive) as members:
             names += [
                 f"{archive.name.partition('.')[0]}/{each.name}"
                 for each in members
-                if each.isdir() and "/" not in each.name
+                if each.isdir() and each.name.partition("/")[2] in kinds
             ]
     return names
 
@@ -48,9 +48,9 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=archived())
-def version(request: pytest.FixtureRequest, unpacked: Path) -> Path:
-    """The recordings of one version: `kill`, `close` and `cache`."""
+@pytest.fixture(params=archived("kill"))
+def killed_folder(request: pytest.FixtureRequest, unpacked: Path) -> Path:
+    """A killed recording of a version, and `rows.json`."""
     return unpacked / str(request.param)
 
 
@@ -84,26 +84,28 @@ def tables_of(trace: Trace) -> dict[str, pl.DataFrame]:
     return {table.name: trace.table(table.name).collect() for table in TABLES}
 
 
-@pytest.mark.parametrize("how", ["kill", "close"])
+@pytest.mark.parametrize("name", archived("kill", "close"))
 def test_a_recording_of_every_version_has_the_rows_that_were_recorded(
-    version: Path, how: str
+    unpacked: Path, name: str
 ) -> None:
-    expected = recorded(version / how)
+    expected = recorded(unpacked / name)
 
-    trace = Trace.open(version / how / "run.trace")
+    trace = Trace.open(unpacked / name / "run.trace")
 
     check_rows(tables_of(trace), expected)
     assert trace.manifest.dropped == expected["dropped"]
-    assert trace.manifest.closed == (how == "close")
+    assert trace.manifest.closed == name.endswith("close")
     assert trace.manifest.config == {"block_size": 16}
     for found in (trace.manifest.recovered or {}).values():
         assert found["discarded_bytes"] == 0
         assert not [note for note in found["notes"] if "damaged" in note or "lost" in note]
 
 
-def test_a_killed_recording_of_every_version_can_be_closed(version: Path, tmp_path: Path) -> None:
-    trace = Path(shutil.copytree(version / "kill" / "run.trace", tmp_path / "run.trace"))
-    expected = recorded(version / "kill")
+def test_a_killed_recording_of_every_version_can_be_closed(
+    killed_folder: Path, tmp_path: Path
+) -> None:
+    trace = Path(shutil.copytree(killed_folder / "run.trace", tmp_path / "run.trace"))
+    expected = recorded(killed_folder)
 
     closed = close_recording(trace)
 
@@ -112,20 +114,21 @@ def test_a_killed_recording_of_every_version_can_be_closed(version: Path, tmp_pa
     assert Trace.open(trace).manifest.dropped == expected["dropped"]
 
 
-def test_a_killed_recording_of_every_version_can_be_followed(version: Path) -> None:
-    expected = recorded(version / "kill")
+def test_a_killed_recording_of_every_version_can_be_followed(killed_folder: Path) -> None:
+    expected = recorded(killed_folder)
 
-    taken = GrowingTrace(version / "kill" / "run.trace").take()
+    taken = GrowingTrace(killed_folder / "run.trace").take()
 
     assert not [note for note in taken.notes if "damaged" in note]
     check_rows({name: pl.concat(frames) for name, frames in taken.rows.items()}, expected)
     assert taken.dropped == expected["dropped"]
 
 
+@pytest.mark.parametrize("name", archived("cache"))
 def test_a_cache_entry_of_another_version_is_never_read_and_can_be_cleared(
-    version: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unpacked: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = Path(shutil.copytree(version / "cache", tmp_path / "cache"))
+    folder = Path(shutil.copytree(unpacked / name, tmp_path / "cache"))
     entries = folder / "cache"
     entries.mkdir(mode=0o700, exist_ok=True)
     monkeypatch.setenv("STEPSCOPE_CACHE", str(entries))

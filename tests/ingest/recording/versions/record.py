@@ -35,8 +35,12 @@ def main(folder: Path, how: str) -> None:
     if how == "cache":
         open_with_cache(folder)
         return
+    try:
+        from stepscope.ingest.recorder import Recorder  # noqa: PLC0415 - of that day
+    except ImportError:
+        save(folder)
+        return
     make_segments_small()
-    from stepscope.ingest.recorder import Recorder  # noqa: PLC0415 - of that day
 
     clock = count(BEGIN_NS, 10)
     recorder = Recorder(
@@ -53,13 +57,40 @@ def main(folder: Path, how: str) -> None:
     if hasattr(recorder, "_writer"):  # other processes of a rank record parts of it
         recorders.append(Recorder(folder / "run.trace", producer="versions", part="front-end"))
         record_part(recorders[1], clock, rows)
-    columns = {table.name: list(table.names) for table in tables()}
-    recorded = {"columns": columns, "rows": rows, "dropped": dropped}
-    (folder / "rows.json").write_text(json.dumps(recorded))
+    note(folder, rows, dropped)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     for each in reversed(recorders):
         each.close()
+
+
+def note(folder: Path, rows: dict[str, list[Row]], dropped: dict[str, int]) -> None:
+    """Write down what is on record, and the tables of that day."""
+    columns = {table.name: list(table.names) for table in tables()}
+    recorded = {"columns": columns, "rows": rows, "dropped": dropped}
+    (folder / "rows.json").write_text(json.dumps(recorded))
+
+
+def save(folder: Path) -> None:
+    """Save a trace of full rows, as was done before there was a recorder."""
+    import polars as pl  # noqa: PLC0415 - a recorder needs none
+
+    from stepscope.ingest.manifest import Manifest  # noqa: PLC0415 - of that day
+    from stepscope.ingest.trace import Trace  # noqa: PLC0415 - of that day
+
+    clock = count(BEGIN_NS, 10)
+    rows = {
+        table.name: [
+            {each.name: value_of(each, place, number) for each in table.columns}
+            | {"rank": 0, "ts_ns": next(clock)}
+            for number in range(FULL_ROWS)
+        ]
+        for place, table in enumerate(tables())
+    }
+    note(folder, rows, {})
+    frames = {name: pl.LazyFrame(of_table) for name, of_table in rows.items()}
+    trace: Any = Trace.from_tables(frames, Manifest("versions", config={"block_size": 16}))
+    trace.save(folder / "run.trace")
 
 
 def open_with_cache(folder: Path) -> None:
