@@ -19,6 +19,12 @@ import click
 
 from stepscope.app.cli.complaints import complain
 from stepscope.app.cli.given import refuse_repeats
+from stepscope.app.cli.standard_streams import (
+    open_closed_streams,
+    stdout_failure,
+    unwritable_stdout,
+    watch_streams,
+)
 from stepscope.app.failures import told
 
 COMMANDS: dict[str, str] = {
@@ -122,9 +128,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Without arguments of a caller the process is the command's own.
     """
+    open_closed_streams()
     if argv is None:
         gc.set_threshold(COLLECT_EVERY)
         atexit.register(gc.freeze)  # what goes with the process need not be gone through
+        watch_streams()
     try:
         code = cli.main(args=argv, prog_name="stepscope", standalone_mode=False)
         sys.stdout.flush()
@@ -133,9 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", 130)
-    except (BrokenPipeError, SystemExit):  # click itself leaves so where a pipe is closed
-        _close_stdout()
-        return 0
+    except (OSError, SystemExit) as error:
+        return _after_failed_write(error)
     except Exception as error:
         if os.environ.get("STEPSCOPE_DEBUG"):
             raise
@@ -143,11 +150,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _after_failed_write(error: OSError | SystemExit) -> int:
+    """Return the exit code where a write failed; click itself exits where a pipe is closed."""
+    failure = stdout_failure()
+    if failure is None and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+        if os.environ.get("STEPSCOPE_DEBUG"):
+            raise error
+        return _complain(*told(error))
+    if failure is None or isinstance(failure, BrokenPipeError):
+        return 0  # the reader (`head`, `less`) has gone
+    return _complain(*told(unwritable_stdout(failure)))
+
+
 def _complain(message: str, code: int) -> int:
     complain(message)
     return code
-
-
-def _close_stdout() -> None:
-    # The reader (`head`, `less`) has gone; without this Python complains again on exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
