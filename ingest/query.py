@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from stepscope.ingest.bounded.joined_pairs import Pairs, most_pairs
+from stepscope.ingest.bounded.joined_pairs import refuse_all_pairs
+from stepscope.ingest.bounded.query_size import parsed_nesting, query_size
 from stepscope.ingest.bounded.run_apart import TODO, run_apart
 from stepscope.ingest.errors import QueryError
 
@@ -38,23 +39,28 @@ _ASKS = ("SELECT", "WITH", "FROM", "VALUES", "SHOW", "EXPLAIN")
 _FIRST_WORD = re.compile(r"(?:\s|\(|--[^\n]*|/\*.*?\*/)*(?P<word>\w+|\S?)", re.DOTALL)
 
 
+MOST_PAIRS_HERE = 2_000_000
+"""Pairs of rows that a join may make in the process that asks: wide rows of more take gigabytes."""
+
 FEW = 3
 """Names of a trace that are given as examples of many."""
-
 
 MOST_ROWS = 100_000
 """Rows of an answer that a screen may be given."""
 
 
 class Bounds(NamedTuple):
-    """How far a query may go: seconds, and rows of its answer; None where that has no end."""
+    """How far a query may go: seconds, and rows of its answer; None where that has no end.
+
+    With `memory_bytes` it runs in a process of its own that may map so many. Without, only what may
+    take much memory runs in one, and has 8 GiB.
+    """
 
     seconds: float | None = 20.0
     rows: int | None = MOST_ROWS
+    memory_bytes: int | None = None
 
 
-MOST_PAIRS = 50_000_000
-"""Pairs of rows that a join without equal columns may look at: their index is 0.4 GB."""
 POLL_S = 0.005
 
 
@@ -67,26 +73,31 @@ def run_sql(
     """Run one query; raises `QueryError` for anything that Polars cannot parse or run.
 
     With `bounds` it is given up after some seconds, and the answer has a row more than it may have
-    where there are more; an interrupt gives it up as well, and a large join runs in a process of
-    its own. A join of all pairs of many rows is refused in any case. `also` are tables that a query
-    could name, and this one does not.
+    where there are more; an interrupt gives it up as well, and what may take much memory runs in a
+    process of its own. A join of all pairs of many rows is refused in any case, and so is a query
+    that is nested deeper than Polars plans.
+    `also` are tables that a query could name, and this one does not.
     """
     _refuse_files(query)
     _refuse_calls(query, _GROWS)
     _refuse_statements(query)
-    with explained([*frames, *also]):
-        asked = pl.SQLContext(frames, eager=False).execute(query)
-        named = {each: frames[each] for each in frames if names_table(query, each)}
-        pairs = _pairs(asked, named)
-        if pairs.of_all > MOST_PAIRS:
-            told = f"a join of all rows would look at {pairs.of_all:,} pairs of them"
-            todo = "join on columns that are equal, or take fewer rows before, with limit"
-            raise QueryError(told, todo=todo)
+    size = query_size(query)
+    tables = {name: frames[name] for name in frames if names_table(query, name)}
+    is_apart = bounds is not None and (bounds.memory_bytes is not None or not size.is_light)
+
+    def answer(text: str) -> pl.DataFrame:
+        if bounds is not None and is_apart:
+            return run_apart(tables, text, bounds.seconds, _most(bounds), bounds.memory_bytes)
+        plan = pl.SQLContext(frames, eager=False).execute(text)
+        pairs = refuse_all_pairs(plan, tables)
         if bounds is None:
-            return asked.collect()
-        if pairs.of_any > MOST_PAIRS:
-            return run_apart(named, query, bounds.seconds, _most(bounds))
-        return _bounded(asked, bounds)
+            return plan.collect()
+        if pairs.of_any > MOST_PAIRS_HERE:
+            return run_apart(tables, text, bounds.seconds, _most(bounds))
+        return _bounded(plan, bounds)
+
+    with explained([*frames, *also]), parsed_nesting(size):
+        return answer(query)
 
 
 def names_table(query: str, table: str) -> bool:
@@ -114,19 +125,11 @@ def _bounded(asked: pl.LazyFrame, bounds: Bounds) -> pl.DataFrame:
     return answer
 
 
-def _pairs(asked: pl.LazyFrame, named: Mapping[str, pl.LazyFrame]) -> Pairs:
-    """The most pairs of rows that a join may make; it is not looked for where there is none."""
-    if "JOIN" not in asked.explain():
-        return Pairs()
-    heights = pl.collect_all([frame.select(pl.len()) for frame in named.values()])
-    return most_pairs(asked, max((each.item() for each in heights), default=0))
-
-
 def condition(text: str) -> pl.Expr:
     """Read an SQL condition over a table's columns; raises `QueryError` where it is none."""
     _refuse_files(text)
     _refuse_calls(text, _GROWS_IN_ROWS)
-    with explained():
+    with explained(), parsed_nesting(query_size(text)):
         return pl.sql_expr(text)
 
 

@@ -8,10 +8,15 @@ these are all alike. The plan is walked as Polars offers it to engines that run 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from stepscope.ingest.errors import QueryError
+
+MOST_PAIRS = 50_000_000
+"""Pairs of rows that a join without equal columns may look at: their index is 0.4 GB."""
 OF_ALL_PAIRS = ("cross", "iejoin", "nestedloop", "range")
 """How Polars calls joins that may make a row of any two."""
 NUM_SIDES = 2
@@ -24,6 +29,30 @@ class Pairs(NamedTuple):
 
     of_all: int = 0
     of_any: int = 0
+
+
+class NodeRows(NamedTuple):
+    """Rows that a node of a plan makes: `usual` where keys tell rows apart, and at most."""
+
+    usual: int
+    most: int
+
+
+def refuse_all_pairs(query: pl.LazyFrame, tables: Mapping[str, pl.LazyFrame]) -> Pairs:
+    """Raise `QueryError` for a join of all pairs of many rows; else the pairs that joins may make.
+
+    The plan is not walked where it has no join.
+    """
+    if "JOIN" not in query.explain():
+        return Pairs()
+    heights = pl.collect_all([frame.select(pl.len()) for frame in tables.values()])
+    pairs = most_pairs(query, max((height.item() for height in heights), default=0))
+    if pairs.of_all > MOST_PAIRS:
+        raise QueryError(
+            f"a join of all rows would look at {pairs.of_all:,} pairs of them",
+            todo="join on columns that are equal, or take fewer rows before, with limit",
+        )
+    return pairs
 
 
 def most_pairs(query: pl.LazyFrame, most_rows: int) -> Pairs:
@@ -41,25 +70,39 @@ class _Walk:
         self._plan = plan
         self._most_rows = most_rows
 
-    def walk(self) -> tuple[int, Pairs]:
+    def walk(self) -> tuple[NodeRows, Pairs]:
         """Rows of the node, and pairs of the joins in and below it."""
-        node = self._plan.view_current_node()
+        node = self._current_node()
         kind = type(node).__name__
-        here = self._plan.get_node()
+        position = self._plan.get_node()
         below = []
-        for each in self._plan.get_inputs():
-            self._plan.set_node(each)
+        for child in self._plan.get_inputs():
+            self._plan.set_node(child)
             below.append(self.walk())
-        self._plan.set_node(here)
+        self._plan.set_node(position)
         rows = [num for num, _ in below]
         of_all = max((pairs.of_all for _, pairs in below), default=0)
         of_any = max((pairs.of_any for _, pairs in below), default=0)
-        if kind != "Join" or len(rows) != NUM_SIDES:
-            return self._rows(kind, node, rows), Pairs(of_all, of_any)
-        made = rows[0] * rows[1]
-        if _is_of_all_pairs(node.options[0]):
-            return made, Pairs(max(of_all, made), max(of_any, made))
-        return max(rows), Pairs(of_all, max(of_any, made))
+        if len(rows) != NUM_SIDES or kind not in {"Join", "NoneType"}:
+            made = NodeRows(
+                self._rows(kind, node, [num.usual for num in rows]),
+                self._rows(kind, node, [num.most for num in rows]),
+            )
+            return made, Pairs(of_all, of_any)
+        usual, most = rows[0].usual * rows[1].usual, rows[0].most * rows[1].most
+        if node is not None and _is_of_all_pairs(node.options[0]):
+            return NodeRows(usual, most), Pairs(max(of_all, usual), max(of_any, most))
+        return NodeRows(max(num.usual for num in rows), most), Pairs(of_all, max(of_any, most))
+
+    def _current_node(self) -> Any:
+        """The node as Polars describes it; None where it describes none of the kind.
+
+        It describes no scan of a file in memory, as a table is that was read and is not cached.
+        """
+        try:
+            return self._plan.view_current_node()
+        except NotImplementedError:
+            return None
 
     def _rows(self, kind: str, node: Any, rows: list[int]) -> int:
         if kind == "DataFrameScan":
@@ -74,12 +117,17 @@ class _Walk:
 
     def _is_scalar(self, expression: int) -> bool:
         """Whether an expression is one value, however many rows it is made of."""
-        node = self._plan.view_expression(expression)
-        if type(node).__name__ in _SCALAR:
-            return True
-        parts = [getattr(node, name) for name in _PARTS if hasattr(node, name)]
-        ids = [each for part in parts for each in (part if isinstance(part, list) else [part])]
-        return bool(ids) and all(isinstance(each, int) and self._is_scalar(each) for each in ids)
+        pending = [expression]
+        while pending:
+            node = self._plan.view_expression(pending.pop())
+            if type(node).__name__ in _SCALAR:
+                continue
+            parts = [getattr(node, name) for name in _PARTS if hasattr(node, name)]
+            ids = [each for part in parts for each in (part if isinstance(part, list) else [part])]
+            if not ids or not all(isinstance(each, int) for each in ids):
+                return False
+            pending += ids
+        return True
 
 
 def _is_of_all_pairs(how: Any) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 from stepscope.ingest.bounded import run_apart
+from stepscope.ingest.bounded.joined_pairs import MOST_PAIRS
 from stepscope.ingest.errors import QueryError
-from stepscope.ingest.query import MOST_PAIRS, Bounds, run_sql
+from stepscope.ingest.query import Bounds, run_sql
 from tests.looped import looped
 
 MANY = 100_000
@@ -63,6 +67,57 @@ def test_a_query_that_takes_too_much_memory_is_given_up(monkeypatch: pytest.Monk
 
     with pytest.raises(QueryError, match="it makes more than has room"):
         run_sql(FRAMES, ALIKE, Bounds(seconds=300))
+
+
+def test_a_chain_of_joins_may_multiply_each_time_and_has_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = {"steps": FRAMES["steps"].head(1_000)}
+    joins = "from steps t0 " + " ".join(
+        f"join steps t{at} on t{at}.kind = t0.kind" for at in range(1, 5)
+    )
+    monkeypatch.setattr(run_apart, "MOST_BYTES", 1 << 30)
+
+    with pytest.raises(QueryError, match="it makes more than has room"):
+        run_sql(few, f"select count(*) {joins}", Bounds(seconds=180))
+
+
+def test_a_join_of_tables_in_files_in_memory_is_run() -> None:
+    file = BytesIO()
+    FRAMES["steps"].collect().write_ipc(file)
+    frames = {"steps": pl.scan_ipc(BytesIO(file.getvalue()))}
+
+    query = "select count(*) from steps a join steps b on a.step = b.step + 1"
+
+    assert run_sql(frames, query).item() == MANY - 1
+
+
+@looped(("signal_name", "why"), [
+    ("SIGSEGV", "the query ended the process that ran it"), ("SIGKILL", "more than has room"),
+    ("SIGABRT", "more than has room"),
+])  # fmt: skip
+def test_the_end_of_the_process_of_a_query_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, signal_name: str, why: str
+) -> None:
+    ends = tmp_path / "ends"
+    ends.write_text(f"#!/bin/sh\nulimit -c 0\nkill -{signal_name[3:]} $$\n")
+    ends.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(ends))
+
+    with pytest.raises(QueryError, match=why) as ended:
+        run_sql(FRAMES, "select * from few", Bounds(memory_bytes=1 << 30))
+
+    assert len(str(ended.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("query", ["select nope from steps", "select * from few where"])
+def test_a_process_of_its_own_says_what_is_wrong_as_any(query: str) -> None:
+    with pytest.raises(QueryError) as apart:
+        run_sql(FRAMES, query, Bounds(memory_bytes=8 << 30))
+    with pytest.raises(QueryError) as here:
+        run_sql(FRAMES, query)
+
+    assert str(apart.value) == str(here.value)
 
 
 def test_an_answer_has_one_row_more_than_it_may_where_there_are_more() -> None:

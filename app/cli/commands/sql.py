@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 ARCHIVE = "fleet.json"
 """A folder that has it is an archive, and no trace."""
+PART_ROWS = 50_000
+"""Rows that are made text at a time."""
 
 
 @click.command()
@@ -27,20 +29,32 @@ ARCHIVE = "fleet.json"
     show_default=True, help="Output format.",
 )  # fmt: skip
 @click.option(
-    "--timeout", "seconds", type=Duration(), metavar="SECONDS",
-    help="Give the query up after so long; by default never. Ctrl-C ends it.",
+    "--timeout", "seconds", type=Duration(), metavar="SECONDS", default=20.0, show_default=True,
+    help="Give the query up after so long; `inf` is without end. Ctrl-C ends it.",
+)  # fmt: skip
+@click.option(
+    "--memory", "gibibytes", type=click.FloatRange(0.25, 1 << 20), metavar="GIB",
+    help="Run the query in a process of its own that may map so much memory, what Polars reserves "
+         "included.  [default: 8, for queries that may take much]",
 )  # fmt: skip
 @opens_traces
 def sql(
-    trace: Path, query: str, form: str, seconds: float | None, open_trace: OpenTrace
-) -> None:  # fmt: skip
+    trace: Path,
+    query: str,
+    form: str,
+    seconds: float,
+    gibibytes: float | None,
+    open_trace: OpenTrace,
+) -> None:
     """Run the SQL QUERY over the tables of TRACE (`stepscope info` names them).
 
     The table `findings` is what `stepscope check` finds in it. TRACE may be an archive that
     `stepscope fleet` made, too, with the tables traces, findings, failures and files.
 
-    The query runs as long as it takes, and all of its rows are printed. A large join runs in a
-    process of its own that has 8 GiB, so that it fails in a line and not for want of memory.
+    All rows of the answer are printed; columns of one name are numbered (`ts_ns`, `ts_ns_2`). The
+    query is given up after 20 seconds, as on the page; --timeout raises that. A query that may take
+    much memory, such as a large join, runs in a process of its own that has 8 GiB; --memory raises
+    that. A query may have 20 levels of nesting, 500 operators in a chain and 100 SELECTs.
 
     Examples:
 
@@ -50,7 +64,11 @@ def sql(
     """
     from stepscope.ingest.query import Bounds
 
-    bounds = Bounds(seconds, rows=None)
+    bounds = Bounds(
+        None if seconds == math.inf else seconds,
+        rows=None,
+        memory_bytes=None if gibibytes is None else int(gibibytes * (1 << 30)),
+    )
     if (trace / ARCHIVE).is_file():
         from stepscope.analyzers.fleet.archive.partitions import asked_of
 
@@ -69,7 +87,10 @@ def _print_table(answer: pl.DataFrame) -> None:
 
 
 def _print_csv(answer: pl.DataFrame) -> None:
-    answer.write_csv(sys.stdout)
+    # By parts, and not by Polars, whose errors of a pipe or a disk name neither.
+    click.echo(answer.head(0).write_csv(), nl=False)
+    for part in answer.iter_slices(PART_ROWS):
+        click.echo(part.write_csv(include_header=False), nl=False)
 
 
 def _print_json(answer: pl.DataFrame) -> None:

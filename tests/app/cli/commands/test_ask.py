@@ -12,11 +12,12 @@ import sys
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.analyzers.check.registry import RULES
 from stepscope.ingest.bounded import run_apart as query_apart
-from stepscope.ingest.query import MOST_ROWS
+from stepscope.ingest.query import MOST_ROWS, Bounds
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
@@ -81,6 +82,48 @@ def test_a_query_is_given_up_after_the_time_that_it_was_given(
 
     assert run.code == 2
     assert run.err.startswith("stepscope: the query was given up after 0.5 s; ask for fewer rows")
+
+
+def test_a_query_has_no_more_memory_than_it_was_given(stepscope: Command, alike: Path) -> None:
+    run = stepscope("sql", alike, ALIKE, "--memory", "0.5", "--timeout", "170")
+
+    assert run.code == 2
+    assert "it makes more than has room in 0.5 GiB of memory" in run.err
+
+
+def test_a_query_has_the_time_of_the_page_where_none_was_given(
+    stepscope: Command, starved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounds: list[Bounds] = []
+
+    def answer(_trace: Trace, _query: str, used: Bounds) -> pl.DataFrame:
+        bounds.append(used)
+        return pl.DataFrame()
+
+    monkeypatch.setattr(Trace, "sql", answer)
+
+    stepscope("sql", starved, COUNT)
+    stepscope("sql", starved, COUNT, "--timeout", "inf", "--memory", "2")
+
+    assert bounds == [Bounds(rows=None), Bounds(None, None, 2 << 30)]
+
+
+def test_a_profile_that_is_not_cached_is_joined_with_itself(
+    stepscope: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPSCOPE_CACHE", "off")
+    spans = [
+        {"ph": "X", "name": f"s{at}", "pid": 1, "tid": 1, "ts": at, "dur": 40 - 2 * at}
+        for at in range(9)
+    ]
+    profile = tmp_path / "profile.json"
+    profile.write_text(json.dumps({"traceEvents": spans}))
+    query = "select count(*) as pairs from spans p join spans c on c.parent = p.span"
+
+    run = stepscope("sql", profile, query, "--format", "json")
+
+    assert (run.code, run.err) == (0, "")
+    assert json.loads(run.out) == [{"pairs": 8}]
 
 
 def test_every_row_is_printed_however_many_there_are(stepscope: Command, alike: Path) -> None:
