@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from stepscope.ingest.bounded.distinct_names import distinct_query, with_distinct_names
 from stepscope.ingest.bounded.joined_pairs import refuse_all_pairs
 from stepscope.ingest.bounded.query_size import parsed_nesting, query_size
 from stepscope.ingest.bounded.run_apart import TODO, run_apart
@@ -75,7 +76,7 @@ def run_sql(
     With `bounds` it is given up after some seconds, and the answer has a row more than it may have
     where there are more; an interrupt gives it up as well, and what may take much memory runs in a
     process of its own. A join of all pairs of many rows is refused in any case, and so is a query
-    that is nested deeper than Polars plans.
+    that is nested deeper than Polars plans. Columns of one name are numbered: `ts_ns`, `ts_ns_2`.
     `also` are tables that a query could name, and this one does not.
     """
     _refuse_files(query)
@@ -97,7 +98,15 @@ def run_sql(
         return _bounded(plan, bounds)
 
     with explained([*frames, *also]), parsed_nesting(size):
-        return answer(query)
+        try:
+            found = answer(query)
+        except pl.exceptions.PolarsError as error:
+            columns = {name: frame.collect_schema().names() for name, frame in tables.items()}
+            distinct = distinct_query(query, str(error), columns)
+            if distinct is None:
+                raise
+            found = answer(distinct)
+        return with_distinct_names(found, query)
 
 
 def names_table(query: str, table: str) -> bool:
@@ -175,6 +184,8 @@ def _explained(message: str, tables: Iterable[str]) -> QueryError:
             return QueryError("a condition holds no query of its own", todo="write it with sql")
         columns = re.findall(r'"([^"]*)"', found["has"])
         return QueryError(f"no column {found['name']!r}", todo=near(found["name"], columns))
+    if "duplicate" in message:
+        return QueryError(_first_line(message), todo="name one of its columns with AS")
     return QueryError(_first_line(message))
 
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -124,6 +125,17 @@ def test_a_profile_that_is_not_cached_is_joined_with_itself(
 
     assert (run.code, run.err) == (0, "")
     assert json.loads(run.out) == [{"pairs": 8}]
+
+
+@looped("form", ["table", "csv", "json"])
+def test_columns_of_one_name_are_numbered_in_every_format(
+    stepscope: Command, starved: Path, form: str
+) -> None:
+    query = "select a.ts_ns, b.ts_ns from steps a join steps b on a.step = b.step limit 1"
+
+    first = stepscope("sql", starved, query, "--format", form).out.splitlines()[0]
+
+    assert re.findall(r"ts_ns\w*", first) == ["ts_ns", "ts_ns_2"]
 
 
 def test_every_row_is_printed_however_many_there_are(stepscope: Command, alike: Path) -> None:
