@@ -26,6 +26,8 @@ MOST_BYTES = 8 << 30
 TODO = "ask for fewer rows, or join on columns that tell rows apart"
 TOO_LONG = "maximum length"
 """Polars says so of what has 2**32 rows, where there is memory for them."""
+NO_ROOM = ("spawn worker thread", "os error 11", "os error 12", "Cannot allocate memory")
+"""Polars or the system says so where memory for threads or for a file's pages lacks."""
 NAME = __name__
 QUERY, ANSWER, FAILED = "query.sql", "answer.ipc", "failed.json"
 _WANT_OF_MEMORY = {-signal.SIGKILL, -signal.SIGABRT}
@@ -53,16 +55,16 @@ def run_apart(
         command = [sys.executable, "-P", "-m", NAME, name, "" if rows is None else str(rows)]
         command.append(str(limit))
         try:
-            code = subprocess.run(  # noqa: S603 - our own module
+            ended = subprocess.run(  # noqa: S603 - our own module
                 command, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
-            ).returncode
+            )
         except subprocess.TimeoutExpired:
             raise QueryError(f"the query was given up after {seconds:g} s", todo=TODO) from None
         if (folder / FAILED).exists():
             _raise_failure(json.loads((folder / FAILED).read_bytes()))
         if (folder / ANSWER).exists():
             return pl.read_ipc(BytesIO((folder / ANSWER).read_bytes()))
-        raise _ended(code, limit)
+        raise _ended(ended.returncode, ended.stderr, limit)
 
 
 def _raise_failure(failure: dict[str, str]) -> None:
@@ -72,9 +74,12 @@ def _raise_failure(failure: dict[str, str]) -> None:
     raise kind(failure["what"])
 
 
-def _ended(code: int, limit: int) -> QueryError:
+def _ended(code: int, messages: bytes, limit: int) -> QueryError:
     """The failure of a query whose process ended with `code` and without an answer."""
-    if code >= 0 or code in _WANT_OF_MEMORY:
+    if code > 0:  # such as a disk that is full
+        last = messages.decode(errors="replace").strip().rpartition("\n")[2]
+        return QueryError(f"the process of the query failed: {last}", todo="free memory and disk")
+    if code == 0 or code in _WANT_OF_MEMORY:
         what = f"it makes more than has room in {limit / (1 << 30):g} GiB of memory"
         return QueryError(f"the query was given up: {what}", todo=TODO)
     number = -code
@@ -103,7 +108,7 @@ def _answer(folder: Path, rows: int | None) -> None:
         is_panic = type(error).__name__ == "PanicException"
         if not is_panic and not isinstance(error, pl.exceptions.PolarsError):
             raise
-        if TOO_LONG not in str(error):
+        if not any(reason in str(error) for reason in (TOO_LONG, *NO_ROOM)):
             _write_failure(folder, {"what": str(error), "kind": type(error).__name__})
         return
     answer.write_ipc(folder / "draft")

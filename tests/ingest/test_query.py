@@ -110,6 +110,20 @@ def test_the_end_of_the_process_of_a_query_is_one_line(
     assert len(str(ended.value).splitlines()) == 1
 
 
+def test_a_process_that_fails_of_itself_says_why_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fails = tmp_path / "fails"
+    fails.write_text("#!/bin/sh\necho Traceback >&2\necho OSError: the disk is full >&2\nexit 1\n")
+    fails.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(fails))
+
+    with pytest.raises(QueryError, match="OSError: the disk is full; ") as failed:
+        run_sql(FRAMES, "select * from few", Bounds(memory_bytes=1 << 30))
+
+    assert "\n" not in str(failed.value)
+
+
 @pytest.mark.parametrize("query", ["select nope from steps", "select * from few where"])
 def test_a_process_of_its_own_says_what_is_wrong_as_any(query: str) -> None:
     with pytest.raises(QueryError) as apart:

@@ -33,7 +33,7 @@ PART_ROWS = 50_000
     help="Give the query up after so long; `inf` is without end. Ctrl-C ends it.",
 )  # fmt: skip
 @click.option(
-    "--memory", "gibibytes", type=click.FloatRange(0.25, 1 << 20), metavar="GIB",
+    "--memory", "gibibytes", type=click.FloatRange(1, 1 << 20), metavar="GIB",
     help="Run the query in a process of its own that may map so much memory, what Polars reserves "
          "included.  [default: 8, for queries that may take much]",
 )  # fmt: skip

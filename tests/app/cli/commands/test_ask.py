@@ -86,10 +86,10 @@ def test_a_query_is_given_up_after_the_time_that_it_was_given(
 
 
 def test_a_query_has_no_more_memory_than_it_was_given(stepscope: Command, alike: Path) -> None:
-    run = stepscope("sql", alike, ALIKE, "--memory", "0.5", "--timeout", "170")
+    run = stepscope("sql", alike, ALIKE, "--memory", "1", "--timeout", "170")
 
     assert run.code == 2
-    assert "it makes more than has room in 0.5 GiB of memory" in run.err
+    assert "it makes more than has room in 1 GiB of memory" in run.err
 
 
 def test_a_query_has_the_time_of_the_page_where_none_was_given(
