@@ -37,6 +37,13 @@ def _is_utf16_json(head: bytes) -> bool:
     return encoding is not None and head[2:].decode(encoding, "replace").lstrip()[:1] in ("{", "[")
 
 
+def _has(*patterns: bytes) -> Callable[[bytes], bool]:
+    """Tell whether each of some patterns is in the head of a file."""
+    compiled = [re.compile(pattern) for pattern in patterns]
+    return lambda head: all(pattern.search(head) for pattern in compiled)
+
+
+_JSON = rb"^\s*[\[{]"
 FOREIGN = (
     Foreign("this is a tar archive", "unpack it, and open a file or the folder", _is_tar),
     Foreign(
@@ -67,6 +74,57 @@ FOREIGN = (
         "stepscope does not read it, as reading one runs what is in it",
         CHROME_JSON,
         _begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+    ),
+    Foreign(
+        "this is a result of a serving benchmark (vllm bench serve, SGLang's bench_serving), "
+        "which knows requests from the client's side alone",
+        "open the server's log of that time, or record the server (docs/attach.md)",
+        _has(_JSON, rb'"(?:ttfts|itls|mean_ttft_ms|request_throughput)"'),
+    ),
+    Foreign(
+        "this is one scrape of metrics in Prometheus' text format",
+        "scrape over time into a CSV with a column of times and one for each metric, which opens "
+        "as measurements over time; or open the server's log",
+        _has(rb"(?m)^# (?:HELP|TYPE) \w"),
+    ),
+    Foreign(
+        "these are Jaeger's spans as JSON",
+        "export them as OTLP JSON: let OpenTelemetry's collector write them with its file "
+        "exporter, or ask Jaeger for /api/v3/traces/TRACE_ID",
+        _has(_JSON, rb'"traceID"', rb'"operationName"'),
+    ),
+    Foreign(
+        "this is an execution trace of Chakra, a graph without the times of a run",
+        CHROME_JSON,
+        _has(_JSON, rb'"schema"\s*:\s*"[\w.-]{0,40}chakra'),
+    ),
+    Foreign(
+        "this is a log of TensorRT-LLM without iteration lines",
+        "start it with print_iter_log: true (LLM API), or with enable_iter_perf_stats and read "
+        "/metrics as JSON lines",
+        _has(rb"\[TRT-LLM\]|\[TensorRT-LLM\]"),
+    ),
+    Foreign(
+        "this is a log of Text Generation Inference, which says nothing of its batches",
+        "open a profile of it (torch.profiler), or serve the model with an engine that logs its "
+        "batches",
+        _has(rb"text_generation_(?:router|launcher)"),
+    ),
+    Foreign(
+        "this is a log of a router, which says where requests went and not what engines did",
+        "open the logs of the engines behind it",
+        _has(rb"(?:vllm|sglang|sgl)[_-](?:production-stack|model-gateway|router)"),
+    ),
+    Foreign(
+        "this is a log of vLLM without reports of its engine",
+        "start the server without --disable-log-stats; of a script that calls LLM.generate, set "
+        "disable_log_stats=False, or record it (docs/attach.md)",
+        _has(rb"vllm|VLLM", rb"(?m)(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["),
+    ),
+    Foreign(
+        "this is a log of SGLang without batches",
+        "start the server with --log-level info, and with --decode-log-interval for more of them",
+        _has(rb"sglang|server_args=ServerArgs", rb"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
     ),
 )
 """The first that tells a file as its own has the word."""

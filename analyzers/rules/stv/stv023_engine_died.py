@@ -17,7 +17,7 @@ Every request that was there is lost, and clients get errors until a supervisor 
 
 ## How to fix
 Look the exception up in the engine's issues, by its text and the function that raised it. Record a
-run that leads to it (`docs/record.md`), so that each decision before the failure can be seen.
+run that leads to it (`docs/attach.md`), so that each decision before the failure can be seen.
 
 ## References
 vLLM issues 47900, 57562; SGLang issues 35270, 6888, 11970.
