@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,42 +16,64 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from stepscope.app.web.safety.clients import ADMIT, Clients, Received, Sent
 from stepscope.ingest.errors import ConfigError
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-MOST_AT_ONCE = 128
-"""Connections that have a thread; others wait until one of them is closed."""
-PATIENCE_S = 30
-"""How long a connection may be silent before it is closed, in the middle of a request as well."""
+REFUSED = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    b"too many connections of one client: close some, then open the page again\n"
+)
 
 
 class Quiet(WSGIRequestHandler):
-    """Answers requests without a line in a log for each."""
+    """Answers a request without a line in a log, for a client that takes its time only so far."""
 
-    timeout = PATIENCE_S
+    server: Bounded
+
+    def setup(self) -> None:
+        """Have what is read and written bounded in time."""
+        self.connection = self.request
+        self._bounds = self.server.clients[self.request]
+        self.rfile = io.BufferedReader(Received(self._bounds))
+        self.wfile = Sent(self._bounds)
+
+    def make_environ(self) -> WSGIEnvironment:
+        """Take the head of a request; who has the token is noted by what the environment holds."""
+        self._bounds.begin_body()
+        return {**super().make_environ(), ADMIT: self._bounds.admit}
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin the answer."""
+        self._bounds.begin_answer()
+        super().send_response(code, message)
 
     def log(self, type: str, message: str, *args: Any) -> None:
         """Say nothing."""
 
 
 class Bounded(ThreadedWSGIServer):
-    """A thread for each connection, for so many at a time."""
+    """A thread for each connection, for so many at a time in all and of one client."""
 
     def __init__(
         self, host: str, port: int, server: WSGIApplication, listener: socket.socket
     ) -> None:
-        self._free = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self.clients = Clients()
         super().__init__(host, port, server, Quiet, fd=listener.fileno())
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Take a connection; where all threads are taken, once one of them is free."""
-        self._free.acquire()
+        if not self.clients.take(request, str(client_address[0])):
+            with contextlib.suppress(OSError):
+                request.send(REFUSED)
+            self.shutdown_request(request)
+            return
         try:
             super().process_request(request, client_address)
         except BaseException:  # no thread could be started
-            self._free.release()
+            self.clients.drop(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -56,7 +81,12 @@ class Bounded(ThreadedWSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self.clients.drop(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that is gone or was closed for another."""
+        if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
 
 
 def bind(host: str, port: int) -> socket.socket:

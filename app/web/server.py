@@ -100,13 +100,15 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
     slo: Slo | None = None,
     follower: Follower | None = None,
     opener: Opener | None = None,
+    token: str | bool = True,
 ) -> None:
     """Serve the page until Ctrl-C or SIGTERM, and print its address; a taken port gives a free one.
 
-    `view` is the query of the address that is printed, such as `?tab=blame`. Where other machines
-    reach `host` the address holds a token, without which nobody is answered. With `browse` the
-    user's browser is asked to open it. With an `opener` others can be opened as well,
-    held against the same `slo`, where only this machine reaches the page.
+    `view` is the query of the address that is printed, such as `?tab=blame`. The address holds a
+    token, without which no request is answered: a new random one, or `token`; where that is False
+    any user of this machine can open the page. With `browse` the user's browser is asked to. With
+    an `opener` others can be opened as well, held against the same `slo`, where only this machine
+    reaches the page.
     Raises ConfigError when `host` cannot be listened on, MissingExtra when Dash is not installed.
     """
     from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - few ask
@@ -117,12 +119,13 @@ def serve(  # noqa: PLR0913 - what the command line says, each by its name
         reopen=(lambda path: opener.read(path, None)) if opener else None,
         opens_others=is_local and opener is not None,
     )  # fmt: skip
-    serve_app(app, host, port, view, browse=browse, slo=slo, opener=opener)
+    serve_app(app, host, port, view, browse=browse, slo=slo, opener=opener, token=token)
 
 
 def serve_app(
     app: dash.Dash | None, host: str = "127.0.0.1", port: int = 8050, view: str = "", *,
     browse: bool = False, slo: Slo | None = None, opener: Opener | None = None,
+    token: str | bool = True,
 ) -> None:  # fmt: skip
     """The same of an application that is there, or of the page alone from which traces are opened.
 
@@ -131,15 +134,16 @@ def serve_app(
     from stepscope.app.web import listen  # noqa: PLC0415 - Flask comes with Dash
     from stepscope.app.web.safety.access import Access, guard  # noqa: PLC0415 - the same
     from stepscope.app.web.safety.hosts import is_loopback  # noqa: PLC0415 - the same
+    from stepscope.app.web.safety.link import link_to  # noqa: PLC0415 - few ask
 
     if app is None and not is_loopback(host):
         todo = "name a trace, or leave --host out"
         raise ConfigError("files are opened on this machine alone", where=host, todo=todo)
+    access = Access.to(host, token)
     with listen.bind(host, port) as listener, ExitStack() as ended:
         taken = listener.getsockname()[1]
         if port not in (0, taken):
             click.echo(f"port {port} is taken; took {taken}", err=True)
-        access = Access.to(host)
         served: Any = app.server if app else None
         if app:
             guard(app.server, access)
@@ -148,12 +152,13 @@ def serve_app(
 
             served = ended.enter_context(closing(Desk(served, access, opener, slo)))
         assert served is not None
-        if access.token is not None:
+        if not is_loopback(host):
             click.echo(
                 f"whoever can reach {host} and has this address can read the trace", err=True
             )
         page = f"{listen.address(host, taken)}{access.query(view)}"
         click.echo(f"stepscope web: {page}  (Ctrl-C stops it)")
         if browse:  # it may take seconds to answer, and asks for the page before it does
-            Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+            link = ended.enter_context(link_to(page))
+            Thread(target=webbrowser.open, args=(link,), daemon=True).start()
         listen.until_stopped(listener, served, host)

@@ -10,6 +10,7 @@ from stepscope.app.cli.following import follows
 from stepscope.app.cli.given import holds_slo, two_of
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
+from stepscope.app.cli.tokens import needs_token
 from stepscope.app.web import panes
 from stepscope.ingest.errors import ConfigError
 
@@ -27,6 +28,7 @@ from stepscope.ingest.errors import ConfigError
     "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.PANES[0].name,
     show_default=True, help="The pane below the timeline that the printed address opens.",
 )  # fmt: skip
+@needs_token
 @holds_slo
 @follows
 @opens_traces
@@ -35,6 +37,7 @@ def web(
     host: str,
     port: int,
     tab: str,
+    token: str | bool,
     slo: str | None,
     follow: bool,
     open_trace: OpenTrace,
@@ -42,8 +45,8 @@ def web(
     """Look at TRACE in the browser; without one, at a page from which traces are opened.
 
     The address bar holds the view, so that a link shows another person the same. Only this machine
-    can open the page unless --host names another address; then the printed address holds a token
-    that is needed to open it. Ctrl-C stops the server.
+    can open the page unless --host names another address. The printed address holds a token that is
+    needed to open it; the browser keeps it as a cookie, for this port. Ctrl-C stops the server.
 
     Two traces, A and B, are shown side by side under one cursor: D goes to where they diverge
     first, t lays B on A by time, by step or by a request's arrival, X exchanges them.
@@ -57,10 +60,12 @@ def web(
     A recording in progress is followed: F keeps the newest step in view, H holds, L reads all.
     """
     if not traces:
-        open_from_page(host, port, slo, open_trace, follow=follow)
+        open_from_page(host, port, slo, open_trace, follow=follow, token=token)
         return
     if len(traces) > 1:
-        look_at_both(two_of(traces), host, port, tab, open_trace, slo=slo, follow=follow)
+        look_at_both(
+            two_of(traces), host, port, tab, open_trace, slo=slo, follow=follow, token=token
+        )
         return
     (trace,) = traces
     from stepscope.analyzers.check.registry import usable_rules
@@ -77,13 +82,14 @@ def web(
         recent.opened(trace)
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
     serve(
-        begun.trace, None, host, port, view, slo=asked, follower=begun.follower, opener=opener
+        begun.trace, None, host, port, view, slo=asked, follower=begun.follower, opener=opener,
+        token=token,
     )  # fmt: skip
 
 
 def open_from_page(
     host: str, port: int, slo: str | None, open_trace: OpenTrace, *, follow: bool = True,
-    browse: bool = False,
+    browse: bool = False, token: str | bool = True,
 ) -> None:  # fmt: skip
     """Serve the page from which traces are opened."""
     from stepscope.analyzers.summary.slo import slo_of
@@ -92,12 +98,15 @@ def open_from_page(
 
     asked = slo_of(slo) if slo is not None else None
     needs_web()
-    serve_app(None, host, port, browse=browse, slo=asked, opener=Opener(open_trace, follow))
+    serve_app(
+        None, host, port, browse=browse, slo=asked, opener=Opener(open_trace, follow), token=token
+    )
 
 
-def look_at_both(
+def look_at_both(  # noqa: PLR0913 - what the command line says, each by its name
     traces: tuple[Path, Path], host: str, port: int, tab: str, open_trace: OpenTrace, *,
     slo: str | None = None, follow: bool = True, browse: bool = False,
+    token: str | bool = True,
 ) -> None:  # fmt: skip
     """Serve two traces side by side; ConfigError for a pane that two do not have."""
     from stepscope.analyzers.summary.slo import slo_of
@@ -117,4 +126,7 @@ def look_at_both(
         report("comparing", 0, None)
         app = create_both_app((a, b), asked, opens_others=is_loopback(host))
     view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
-    serve_app(app, host, port, view, browse=browse, slo=asked, opener=Opener(open_trace, follow))
+    serve_app(
+        app, host, port, view, browse=browse, slo=asked, opener=Opener(open_trace, follow),
+        token=token,
+    )  # fmt: skip

@@ -92,7 +92,7 @@ def test_with_the_token_the_page_opens_and_the_address_does_not_hold_it(
     page = context.new_page()
     refused = page.goto(url)
     assert refused
-    assert refused.status == 401
+    assert refused.status == 403
 
     page.goto(url + access.query("?tab=sql"))
     is_there(page)

@@ -34,7 +34,7 @@ def client_of(access: Access) -> FlaskClient:
 @pytest.fixture(scope="module")
 def ask() -> Ask:
     """Post something to the page of a small trace on loopback."""
-    client = client_of(Access.to("127.0.0.1"))
+    client = client_of(Access("127.0.0.1"))
 
     def post(body: Any, headers: dict[str, str] | None = None) -> TestResponse:
         sent = body if isinstance(body, bytes) else json.dumps(body)
@@ -135,7 +135,7 @@ def test_another_page_of_the_browser_is_refused(ask: Ask) -> None:
 def test_who_has_no_token_gets_no_picture() -> None:
     access = Access.to("10.0.0.7")
     far = client_of(access)
-    assert far.post("/picture", headers=FAR, json=WISH).status_code == 401
+    assert far.post("/picture", headers=FAR, json=WISH).status_code == 403
 
     cookie = far.get(f"/{access.query()}", headers=FAR).headers["Set-Cookie"]
     name, _, value = cookie.partition(";")[0].partition("=")
@@ -156,7 +156,7 @@ def test_the_browser_is_told_to_run_nothing_of_it(ask: Ask) -> None:
 
 
 def test_a_picture_is_posted_for() -> None:
-    client = client_of(Access.to("127.0.0.1"))
+    client = client_of(Access("127.0.0.1"))
     status = {"GET": 404, "PUT": 405, "DELETE": 405}
 
     answers = {each: client.open("/picture", method=each, headers=HERE) for each in status}

@@ -34,7 +34,7 @@ HERE = {"Host": "127.0.0.1:8050"}
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Client]:
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
-    made = Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()), dropped=Dropped(MOST))
+    made = Desk(None, Access("127.0.0.1"), Opener(OpenTrace()), dropped=Dropped(MOST))
     yield Client(made)
     made.close()
 
@@ -172,7 +172,7 @@ def test_another_page_has_nothing_to_ask_here(desk: Client) -> None:
 def test_the_page_of_a_named_trace_stays_where_it_is_and_what_is_closed_says_so() -> None:
     trace = conflict_trace()
     first = create_app(trace, loaded_of(trace).result, opens_others=True).server
-    application = Desk(first, Access.to("127.0.0.1"), Opener(OpenTrace()))
+    application = Desk(first, Access("127.0.0.1"), Opener(OpenTrace()))
     desk = Client(application)
 
     assert 'src="/assets/page.js"' in desk.get("/", headers=HERE).text
@@ -200,7 +200,7 @@ def test_a_recording_in_progress_is_followed_and_held_against_the_slo_that_was_g
     monkeypatch.setattr("stepscope.app.live.follower.READ_EVERY_S", 0.0)
     slo = slo_of("ttft=1s")
     with (
-        closing(Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()), slo)) as made,
+        closing(Desk(None, Access("127.0.0.1"), Opener(OpenTrace()), slo)) as made,
         Recorder(tmp_path / "run.trace", producer="test") as rec,
     ):
         desk = Client(made)
@@ -223,7 +223,7 @@ def test_told_to_follow_nothing_it_reads_a_recording_once(
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path / "state"))
     opener = Opener(OpenTrace(), follows=False)
     with (
-        closing(Desk(None, Access.to("127.0.0.1"), opener)) as made,
+        closing(Desk(None, Access("127.0.0.1"), opener)) as made,
         Recorder(tmp_path / "run.trace", producer="test") as rec,
     ):
         desk = Client(made)

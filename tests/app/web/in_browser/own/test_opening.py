@@ -37,7 +37,7 @@ def desk(window: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
     recent.opened(SAMPLE)
     WRONG.clear()
-    made = Desk(None, Access.to("127.0.0.1"), Opener(OpenTrace()))
+    made = Desk(None, Access("127.0.0.1"), Opener(OpenTrace()))
     listener = listen.bind("127.0.0.1", 0)
     serving = (listener, made, "127.0.0.1")
     threading.Thread(target=listen.until_stopped, args=serving, daemon=True).start()
