@@ -15,6 +15,7 @@ from playwright.sync_api import Error as BrowserError
 from stepscope.app.palette import MIX, STATES
 from stepscope.app.web import listen
 from stepscope.app.web.safety.access import Access, guard
+from stepscope.app.web.safety.link import link_to
 from stepscope.app.web.server import create_app
 from tests.app.web.in_browser.browser import FLAGS, NAMES
 from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
@@ -104,6 +105,19 @@ def test_with_the_token_the_page_opens_and_the_address_does_not_hold_it(
     another = context.new_page()
     another.goto(url)
     is_there(another)
+
+
+def test_a_file_on_the_disk_leads_to_the_page_though_its_cookie_is_strict(
+    guarded: Callable[[Access], str], context: BrowserContext
+) -> None:
+    access = Access.to("127.0.0.1")
+    page = context.new_page()
+    with link_to(guarded(access) + access.query("?tab=sql")) as link:
+        page.goto(link)
+        page.wait_for_url("**/?tab=sql*")
+        is_there(page)
+
+    assert "token" not in page.url
 
 
 def test_p_and_a_button_save_the_view_as_a_picture(visit: Open) -> None:
