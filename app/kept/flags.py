@@ -21,6 +21,7 @@ import msgspec
 from stepscope.app.kept.state_folder import state_folder
 from stepscope.ingest.errors import ConfigError, WriteError
 from stepscope.ingest.recording.holding import in_turn
+from stepscope.ingest.storage.private_folder import private_folder
 
 MOST = 1_000
 """Flags of one trace."""
@@ -229,7 +230,7 @@ def _alone(file: Path | None) -> Iterator[None]:
     if file is None:
         yield
         return
-    _kept(file, lambda: file.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
+    _kept(file, lambda: private_folder(file.parent))
     with in_turn(file.parent, lambda: None):
         yield
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from stepscope.app.kept.state_folder import state_folder
+from stepscope.ingest.storage.private_folder import private_folder
 
 
 class TextList:
@@ -35,7 +36,7 @@ class TextList:
         others = [each for each in listed if each != text]
         draft = file.with_suffix(f".{os.getpid()}.tmp")
         with suppress(OSError, ValueError):  # a list is not worth a failure
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(file.parent)
             draft.touch(mode=0o600)
             draft.write_bytes(msgspec.json.encode([text, *others][: self._most]))
             draft.replace(file)

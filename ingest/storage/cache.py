@@ -27,6 +27,7 @@ from isal import isal_zlib
 
 from stepscope.ingest.errors import ConfigError, StepscopeError
 from stepscope.ingest.limits import size_of
+from stepscope.ingest.storage.private_folder import private_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -63,7 +64,7 @@ class Cache:
     def unusable(self) -> str | None:
         """Say why nothing is kept there; makes the folder where it is missing."""
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(self.folder)
             found = self.folder.stat()
         except OSError as error:
             return error.strerror or str(error)

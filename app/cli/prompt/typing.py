@@ -20,6 +20,7 @@ from stepscope.app.debug.commands.where_it_is import prompt_text
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.kept.state_folder import state_folder
 from stepscope.ingest.errors import StepscopeError
+from stepscope.ingest.storage.private_folder import private_folder
 
 
 class Words(Completer):
@@ -50,7 +51,7 @@ def history() -> History:
     if folder is None:
         return InMemoryHistory()
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         file: Path = folder / "debug_history"
         file.touch(mode=0o600)
         file.read_bytes()
