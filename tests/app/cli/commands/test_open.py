@@ -35,11 +35,20 @@ def fronts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         shown.append(f"terminal {self.trace.name}")
 
     def serve(trace: Any, _result: Any, **options: Any) -> None:
-        assert options == {"browse": True, "follower": None, "opener": Opener(OpenTrace())}
+        assert options == {
+            "browse": True,
+            "follower": None,
+            "opener": Opener(OpenTrace()),
+        }
         shown.append(f"browser {trace.name}")
 
     def serve_app(_app: Any, *_where: Any, **options: Any) -> None:
-        assert options == {"browse": True, "slo": None, "opener": Opener(OpenTrace())}
+        assert options == {
+            "browse": True,
+            "token": True,
+            "slo": None,
+            "opener": Opener(OpenTrace()),
+        }
         shown.append("browser of two")
 
     terminal = SimpleNamespace(isatty=lambda: True, fileno=lambda: 0)
