@@ -126,14 +126,14 @@ def address(host: str, port: int) -> str:
 
 
 def until_stopped(listener: socket.socket, server: WSGIApplication, host: str) -> None:
-    """Serve, a thread a request and without a log, until Ctrl-C or SIGTERM."""
+    """Serve, a thread a request and without a log, until Ctrl-C, SIGTERM or SIGHUP."""
     web = Bounded(host, listener.getsockname()[1], server, listener)
-    with _stopped_by_sigterm():
+    with _stopped_by_signals():
         web.serve_forever()
 
 
 @contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
+def _stopped_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -141,8 +141,12 @@ def _stopped_by_sigterm() -> Iterator[None]:
     def stop(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    # nohup ignores the end of the terminal, and so do we then
+    names = [name for name in (signal.SIGTERM, signal.SIGHUP)
+             if signal.getsignal(name) is not signal.SIG_IGN]  # fmt: skip
+    before = {name: signal.signal(name, stop) for name in names}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for name, handler in before.items():
+            signal.signal(name, handler)

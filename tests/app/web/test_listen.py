@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -64,18 +65,22 @@ def test_without_dash_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         create_app(trace, loaded_of(trace).result)
 
 
-@pytest.mark.parametrize("how", sampled([signal.SIGINT, signal.SIGTERM], [signal.SIGTERM]))
+@pytest.mark.parametrize(
+    "how", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGHUP])
+)
 def test_it_says_where_it_is_and_ends_quietly_when_told_to(
     how: signal.Signals, tmp_path: Path
 ) -> None:
     trace = tmp_path / "small.trace"
     save_trace(conflict_trace(), trace)
+    (temporary := tmp_path / "temporary").mkdir()
+    environ = {**os.environ, "TMPDIR": str(temporary)}
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", "stepscope.app", "web", str(trace), "--port", str(port)]
-        with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as served:
+        with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, env=environ) as served:
             assert served.stdout
             assert served.stderr
             said = served.stdout.readline()
@@ -89,4 +94,5 @@ def test_it_says_where_it_is_and_ends_quietly_when_told_to(
 
     assert served.returncode == 0
     assert out == ""
+    assert [*temporary.iterdir()] == []
     assert err.splitlines() == [f"port {port} is taken; took {urlsplit(url).port}"]
