@@ -140,8 +140,12 @@ class Recorder:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Rows per table that were given and not recorded."""
-        return dict(self._journal.tally.dropped)
+        """Rows per table that were given and not recorded, those after `close` among them.
+
+        Rows of processes that were forked off are counted in them, and here until the recorder is
+        closed; what the trace says of dropped rows is what was counted until then.
+        """
+        return self._journal.tally.total()
 
     @property
     def failed(self) -> str | None:
@@ -217,15 +221,13 @@ class Recorder:
                 return
             self._is_closed = True
         atexit.unregister(self.close)
-        self._journal.stop()
+        self._journal.close()
         self._background.finish()
-        try:
-            write_manifest(self._closed_manifest(), self._manifest_file)
-        except (OSError, TypeError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            self._journal.fail(f"the manifest cannot be written: {why}")
+        written = self._write_closed_manifest()
         self._journal.let_go()
         self._compact()
+        if written and self.dropped != written.dropped:  # by threads that did not wait for it
+            self._write_closed_manifest()
 
     def __enter__(self) -> Recorder:
         return self
@@ -257,17 +259,27 @@ class Recorder:
         return self._alone(Rows(self._journal, table, columns, constants).record)
 
     def _alone(self, record: Callable[..., Any]) -> Callable[..., Any]:
-        return record if _HAS_GIL else _locked(record, self._journal.lock)
+        return record if _HAS_GIL else _locked(record, self._journal)
+
+    def _write_closed_manifest(self) -> Manifest | None:
+        manifest = self._closed_manifest()
+        try:
+            write_manifest(manifest, self._manifest_file)
+        except (OSError, TypeError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            self._journal.fail(f"the manifest cannot be written: {why}")
+            return None
+        return manifest
 
     def _closed_manifest(self) -> Manifest:
         journal, reason = self._journal, self._journal.tally.reason
-        recorded = journal.recorded()
-        broken = journal.tally.dropped if journal.failed is None else recorded
+        recorded, dropped = journal.recorded(), self.dropped
+        broken = dropped if journal.failed is None else recorded
         return replace(
             self._manifest,
             closed=True,
             tables={name: "partial" if name in broken else "complete" for name in recorded},
-            dropped=self.dropped,
+            dropped=dropped,
             report=ReadReport(notes=(reason,)) if reason else None,
         )
 
@@ -290,9 +302,9 @@ class Recorder:
         self._compactor.let_go()
 
 
-def _locked(record: Callable[..., Any], lock: threading.RLock) -> Callable[..., Any]:
+def _locked(record: Callable[..., Any], journal: Journal) -> Callable[..., Any]:
     def record_alone(*args: Any, **kwargs: Any) -> Any:
-        with lock:
+        with journal.lock:  # another one in a process that was forked off
             return record(*args, **kwargs)
 
     return record_alone

@@ -11,8 +11,10 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count, repeat
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 from stepscope.ingest.columns import Type
@@ -25,11 +27,20 @@ from stepscope.ingest.recording.tally import TABLE_NAMES, Tally
 
 NULL64 = int(NULLS[Type.I64])
 MOST_TEXTS = (1 << 32) - 1
+PATIENCE_S, PAUSE_S = 0.1, 0.001
 
 
 FAILED = (
     "stepscope stopped recording into %s (%s) and the engine goes on; make room there, and start "
     "the engine again to record on"
+)
+LATE = (
+    "stepscope does not record rows into %s any more: its recorder was closed, and `dropped` "
+    "counts the rows since then; close it after the threads that record have ended"
+)
+FORKED = (
+    "stepscope does not record the rows of this process into %s: it was forked from the one that "
+    "records, and `dropped` counts its rows; open a Recorder with another `part` in this process"
 )
 
 
@@ -58,6 +69,15 @@ class Stream(Protocol):
     def stop(self) -> None:
         """Let every further row find no place."""
 
+    def num_unfinished(self) -> int:
+        """Count the rows that had a place when the stream was stopped, and are not whole yet."""
+
+    def drop_unfinished(self) -> int:
+        """Mark those rows as dropped; return how many they were."""
+
+    def disown(self) -> None:
+        """Leave those rows to the parent: this is a process that was forked off."""
+
 
 Sealed = Callable[[Stream, Path], None]
 
@@ -76,6 +96,7 @@ class Journal:
         self.sealed = sealed
         self.failed: str | None = None
         self.stopped = False
+        self._late_warning = ""
         self.tally = Tally(folder)
         self.strings = Strings(self)
         self.streams: list[Stream] = []
@@ -103,6 +124,24 @@ class Journal:
             for stream in self.streams:
                 stream.stop()
 
+    def close(self) -> None:
+        """Record nothing from here on; rows that other threads are packing are waited for.
+
+        A row that is still not whole after `PATIENCE_S`, such as that of a thread that was
+        interrupted, is dropped and counted.
+        """
+        self._late_warning = self._late_warning or LATE
+        self.stop()
+        deadline = monotonic() + PATIENCE_S
+        while any(stream.num_unfinished() for stream in self.streams):
+            if monotonic() > deadline:
+                break
+            sleep(PAUSE_S)
+        with self.lock:
+            for stream in self.streams:
+                if num_rows := stream.drop_unfinished():
+                    self.drop(stream.table, num_rows, Stopped())
+
     def fail(self, reason: str) -> None:
         """Record nothing from here on, and keep the first reason for it."""
         self.stop()
@@ -116,9 +155,13 @@ class Journal:
         if isinstance(error, OSError):
             why = error.strerror or _said(error)
             if self.failed is None:
-                _warn(self.folder, why)
+                _warn(FAILED, self.folder, why)
             self.fail(f"{STOPPED}: {why}")
-        elif not isinstance(error, Stopped):
+        elif isinstance(error, Stopped):
+            warning, self._late_warning = self._late_warning, ""
+            if warning:
+                _warn(warning, self.folder.parent)
+        else:
             self.tally.note(f"{table}: {_said(error)}")
 
     def let_go(self) -> None:
@@ -129,9 +172,13 @@ class Journal:
 
     def disown(self) -> None:
         """Leave the files to the parent: this is a process that was forked off."""
-        self.lock = threading.RLock()
+        # A thread that has the lock is not in this process, and would never let go of it.
+        self.lock = self.strings.ids.lock = threading.RLock()
         self.tally.detach()
         self.fail("this process was forked from the one that records")
+        self._late_warning = FORKED
+        for stream in self.streams:
+            stream.disown()
 
 
 def _said(error: Exception) -> str:
@@ -142,11 +189,12 @@ def _said(error: Exception) -> str:
         return type(error).__name__
 
 
-def _warn(folder: Path, why: object) -> None:
-    """Say in the engine's log, once, that no more is recorded, and what to do about it."""
-    import logging  # noqa: PLC0415 - few disks are full, and an engine may not have it yet
+def _warn(text: str, *values: object) -> None:
+    """Say in the engine's log that no more is recorded, and what to do about it."""
+    import logging  # noqa: PLC0415 - few recorders warn, and an engine may not have it yet
 
-    logging.getLogger("stepscope").warning(FAILED, folder, why)
+    with suppress(Exception):  # a handler of the engine's
+        logging.getLogger("stepscope").warning(text, *values)
 
 
 class _Ids(dict[Any, int]):
@@ -161,12 +209,12 @@ class _Ids(dict[Any, int]):
         super().__init__()
         self.place = place
         """Where rows that are packed in C write a text that is new."""
-        self._lock, self._written = lock, written
+        self.lock, self._written = lock, written
 
     def __missing__(self, text: Any) -> int:
         if type(text) is not str:
             raise KeyError(text)
-        with self._lock:
+        with self.lock:
             number = self[text] = self._written(text.encode("utf-8", "replace"))
         return number
 
@@ -180,7 +228,7 @@ class Strings:
 
     def __init__(self, journal: Journal) -> None:
         self.place: Place = [bytearray(), 0, 0]
-        self.ids: dict[Any, int] = _Ids(journal.lock, self.place, self.written)
+        self.ids = _Ids(journal.lock, self.place, self.written)
         self._journal = journal
 
     def stop(self) -> None:

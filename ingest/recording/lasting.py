@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import starmap
 from typing import Any, NamedTuple
 
@@ -141,7 +142,8 @@ class Lasting:
         A row takes the place of its request, or the last one where that is new.
         """
         if not self.batch:
-            self._drop("batch_rows", len(self.requests), LookupError(NONE_BEFORE))
+            num_rows = _num_meant(self.requests, left, rows)
+            self._drop("batch_rows", num_rows, LookupError(NONE_BEFORE))
             return None
         return self._told(step, ts_ns, left, rows)
 
@@ -206,20 +208,20 @@ class Lasting:
     def _told(
         self, step: int, ts_ns: int, left: Iterable[str], rows: Iterable[BatchRow]
     ) -> Formed | None:
-        requests, kept, num_rows = [*self.requests], [*self._kept], len(self.requests)
+        requests, kept = [*self.requests], [*self._kept]
         counter = self.counter + 1
         try:
+            left, rows = [*left], [*rows]
             with self._journal.lock:
                 gone = sorted({requests.index(name) for name in left if name in requests})
                 for place in reversed(gone):
                     del requests[place], kept[place]
                 told = self._told_rows(rows, requests, kept, counter) if rows else []
-                num_rows = len(requests)
                 batch = self._changed(gone, told, kept, counter)
-                self.record_batch(step, ts_ns, counter, batch, num_rows)
+                self.record_batch(step, ts_ns, counter, batch, len(requests))
         except Exception as error:
             self.batch = 0
-            self._drop("batch_rows", num_rows, error)
+            self._drop("batch_rows", _num_meant(self.requests, left, rows), error)
             return None
         self.requests, self._kept, self.counter, self.batch = requests, kept, counter, batch
         return _new(Formed, (step, counter, batch, requests))
@@ -279,6 +281,15 @@ class Lasting:
     def _drop(self, table: str, num_rows: int, error: Exception) -> None:
         with self._journal.lock:
             self._journal.drop(table, num_rows, error)
+
+
+def _num_meant(requests: list[str], left: Iterable[str], rows: Iterable[Sequence[Any]]) -> int:
+    """How many rows a batch would have had, as far as its requests have names."""
+    meant = set(requests)
+    with suppress(Exception):
+        meant.difference_update(left)
+        meant.update(row[0] for row in rows)
+    return len(meant)
 
 
 def _places(requests: list[str], some: Iterable[str]) -> list[int]:

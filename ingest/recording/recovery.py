@@ -9,7 +9,6 @@ import json
 import mmap
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,10 @@ from stepscope.ingest.recording.segments import (
     Header,
     journal_folder,
 )
-from stepscope.ingest.recording.tally import TABLE_NAMES, parse_tally
+from stepscope.ingest.recording.tally import TABLE_NAMES, read_tallies
 from stepscope.ingest.schema import BY_NAME
 
 MOST_BYTES = 4 * LARGEST_BYTES
-MOST_TALLY_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +181,10 @@ def read_segment(file: Path, strings: Strings, rank: int, loss: Loss) -> Recover
 
 def read_tally(journal: Path, loss: Loss | None = None) -> tuple[dict[str, int], str]:
     """Read how many rows were dropped per table, and the first reason; raises `NewerFormat`."""
-    file, raw = journal / "tally", b""
-    with suppress(OSError), file.open("rb") as opened:
-        raw = opened.read(MOST_TALLY_BYTES)
-    found = parse_tally(raw, file)
+    found = read_tallies(journal)
     if found.is_damaged and loss:
-        loss.add(file, "it is damaged: counts of dropped rows are lost", len(raw.rstrip(b"\0")))
+        num_bytes = sum(len(file.read_bytes().rstrip(b"\0")) for file in journal.glob("tally*"))
+        loss.add(journal / "tally", "it is damaged: counts of dropped rows are lost", num_bytes)
     return found.rows, found.reason
 
 

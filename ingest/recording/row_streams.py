@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ from stepscope.ingest.recording.segments import (
     size_of,
 )
 
+MARKER = struct.Struct("<I")
+
 
 class Segments(ABC):
     """The segments of one stream: the next one is made before it is needed, where there is time."""
@@ -64,6 +66,17 @@ class Segments(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Let every further row find no place."""
+
+    def num_unfinished(self) -> int:
+        """Count the rows that had a place when the stream was stopped, and are not whole yet."""
+        return 0
+
+    def drop_unfinished(self) -> int:
+        """Mark those rows as dropped; return how many they were."""
+        return 0
+
+    def disown(self) -> None:  # noqa: B027 - most streams have no such rows
+        """Leave those rows to the parent: this is a process that was forked off."""
 
     @abstractmethod
     def header(self, size: int) -> Header:
@@ -128,12 +141,34 @@ class Rows(Segments):
         self._struct = row_struct(self._columns, later)
         self._empty = (*(NULLS[column.type] for column in later), 0) if later else ()
         self._at: Place = [bytearray(), 0]
+        self._stopped_at: Place | None = None
         self.record, self.more = self._built(table)
         journal.add(self)
 
     def stop(self) -> None:
         """Let every further row find no place."""
-        self._at[:] = bytearray(), 0
+        place, nothing = self._at, (bytearray(), 0)
+        # No thread takes a place between these two lines: there is no call in them.
+        segment, at = place
+        place[:] = nothing
+        if len(segment):
+            self._stopped_at = [segment, at]
+
+    def num_unfinished(self) -> int:
+        """Count the rows that had a place when the stream was stopped, and are not whole yet."""
+        return sum(1 for _ in self._unfinished())
+
+    def drop_unfinished(self) -> int:
+        """Mark those rows as dropped; return how many they were."""
+        unfinished = [*self._unfinished()]
+        for segment, at in unfinished:
+            self._mark_void(segment, at)
+        self._stopped_at = None
+        return len(unfinished)
+
+    def disown(self) -> None:
+        """Leave those rows to the parent: this is a process that was forked off."""
+        self._stopped_at = None
 
     def header(self, size: int) -> Header:
         """Say what stands at the beginning of a segment of that size."""
@@ -161,6 +196,8 @@ class Rows(Segments):
     def _mend(self, segment: Segment, at: int, row: tuple[Any, ...], seq: int | None) -> Opened:
         with self._journal.lock:
             try:
+                if self._journal.stopped:
+                    raise Stopped
                 segment, at = self._place(segment, at)
                 values = self._packable(self._given, row)
                 if len(self._columns) > len(self._given):
@@ -168,7 +205,7 @@ class Rows(Segments):
                 self._struct.pack_into(segment, at, *values, *self._empty, at)
             except Exception as error:
                 self._drop(segment, at, row, error)
-                if any(value is MISSING for value in row):
+                if any(value is MISSING for value in row) and not isinstance(error, Stopped):
                     raise
                 return None
             return segment, at
@@ -202,10 +239,32 @@ class Rows(Segments):
         return segment, at
 
     def _drop(self, segment: Segment, at: int, row: tuple[Any, ...], error: Exception) -> None:
-        end = at + self._struct.size
-        if end <= len(segment):
-            struct.pack_into("<I", segment, end - 4, at ^ VOID)
+        if self._mark_void(segment, at):
+            return  # `drop_unfinished` has counted it
         self._count(row[-1] if self._form == LASTING else 1, error)
+
+    def _mark_void(self, segment: Segment, at: int) -> bool:
+        """Mark a place as that of a dropped row; tell whether it was marked before."""
+        end = at + self._struct.size
+        if end > len(segment):
+            return False
+        before: int = MARKER.unpack_from(segment, end - MARKER.size)[0]
+        MARKER.pack_into(segment, end - MARKER.size, at ^ VOID)
+        return before == at ^ VOID
+
+    def _unfinished(self) -> Iterator[tuple[Segment, int]]:
+        """Find the places without a marker in the last segment."""
+        if self._stopped_at is None:
+            return
+        segment, end = self._stopped_at
+        size = self._struct.size
+        num_places = (min(end, len(segment)) - HEADER_BYTES) // size
+        raw = segment[HEADER_BYTES : HEADER_BYTES + num_places * size]
+        at = HEADER_BYTES
+        for (marker,) in struct.iter_unpack(f"<{size - MARKER.size}xI", raw):
+            if marker not in (at, at ^ VOID):
+                yield segment, at
+            at += size
 
     def _count(self, num_rows: int, error: Exception) -> None:
         self._journal.drop(self.table, num_rows, error)

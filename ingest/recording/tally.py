@@ -10,8 +10,11 @@ In format 1 there was no header, and the number of counts tells which tables the
 from __future__ import annotations
 
 import json
+import os
 import struct
+from contextlib import suppress
 from pathlib import Path
+from time import time_ns
 from typing import Any, NamedTuple
 
 from stepscope.ingest.format_version import check_format, check_magic
@@ -24,6 +27,7 @@ REASON_BYTES = 256
 TABLE_NAMES = tuple(table.name for table in TABLES)
 COUNTS = HEADER_BYTES + REASON_BYTES
 """Offset of the first count."""
+MOST_TALLY_BYTES = 64 << 10
 TALLY_BYTES = COUNTS + 8 * len(TABLES)
 
 _UNTIL_CORES = (
@@ -48,16 +52,32 @@ _FORMAT_1 = {
 
 
 class Tally:
-    """Rows dropped per table, and why: kept in a mapped file, to be known after a crash too."""
+    """Rows dropped per table, and why, in a mapped file that survives a crash.
+
+    A process that was forked off counts its rows in a file of its own in the same folder, from its
+    first dropped row on; `total` adds them up.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.dropped: dict[str, int] = {}
         self.reason = ""
-        self._mapped: Segment = make_segment(folder / "tally", _header(), TALLY_BYTES)
+        self._folder = folder
+        self._forked: dict[str, int] = {}
+        self._is_fork = False
+        self._mapped: Segment | None = make_segment(folder / "tally", _header(), TALLY_BYTES)
+
+    def total(self) -> dict[str, int]:
+        """Rows dropped per table, of this process and of those that were forked off from it."""
+        if self._folder.is_dir() and not self._is_fork:  # it goes when the recorder is closed
+            self._forked = read_tallies(self._folder, "tally.*").rows
+        names = {**self.dropped, **self._forked}
+        return {name: self.dropped.get(name, 0) + self._forked.get(name, 0) for name in names}
 
     def drop(self, table: str, num_rows: int = 1) -> None:
         """Count rows that are not recorded."""
         self.dropped[table] = self.dropped.get(table, 0) + num_rows
+        if self._mapped is None:
+            self._mapped = self._mapped_of_fork()
         place = COUNTS + 8 * TABLE_NAMES.index(table)
         struct.pack_into("<Q", self._mapped, place, self.dropped[table])
 
@@ -65,12 +85,26 @@ class Tally:
         """Keep the first reason; later ones follow from it."""
         if not self.reason:
             self.reason = reason
-            raw = reason.encode("utf-8", "replace")[:REASON_BYTES]
-            self._mapped[HEADER_BYTES : HEADER_BYTES + len(raw)] = raw
+            self._write_reason()
 
     def detach(self) -> None:
-        """Go on counting in memory only."""
-        self._mapped = bytearray(TALLY_BYTES)
+        """Count from 0, in a file of this process's own: it was forked off."""
+        self.dropped, self._forked, self.reason, self._mapped = {}, {}, "", None
+        self._is_fork = True
+
+    def _mapped_of_fork(self) -> Segment:
+        try:
+            name = f"tally.{os.getpid()}-{time_ns()}"
+            self._mapped = make_segment(self._folder / name, _header(), TALLY_BYTES)
+        except OSError:  # the recorder was closed meanwhile, mostly
+            self._mapped = bytearray(TALLY_BYTES)
+        self._write_reason()
+        return self._mapped
+
+    def _write_reason(self) -> None:
+        if self._mapped is not None:
+            raw = self.reason.encode("utf-8", "replace")[:REASON_BYTES]
+            self._mapped[HEADER_BYTES : HEADER_BYTES + len(raw)] = raw
 
 
 class Dropped(NamedTuple):
@@ -82,6 +116,22 @@ class Dropped(NamedTuple):
     rows: dict[str, int]
     reason: str
     is_damaged: bool = False
+
+
+def read_tallies(folder: Path, pattern: str = "tally*") -> Dropped:
+    """Add up the tallies of a journal, of forked processes too; raises `NewerFormat`."""
+    rows: dict[str, int] = {}
+    reasons, is_damaged = [], False
+    for file in sorted(folder.glob(pattern)):
+        raw = b""
+        with suppress(OSError), file.open("rb") as opened:
+            raw = opened.read(MOST_TALLY_BYTES)
+        found = parse_tally(raw, file)
+        for name, num_rows in found.rows.items():
+            rows[name] = rows.get(name, 0) + num_rows
+        reasons.append(found.reason)
+        is_damaged |= found.is_damaged
+    return Dropped(rows, next(filter(None, reasons), ""), is_damaged)
 
 
 def parse_tally(raw: bytes, file: Path) -> Dropped:

@@ -19,8 +19,9 @@ value) raises and is seen to by `mend`; a string not seen before is written as i
 
 Threads: a CPython with a GIL switches threads at calls and backward jumps only. There is none
 between reading the `_place` and having moved it on, so every row gets a place of its own, in a
-segment where that place exists; what follows keeps both. Without a GIL the recorder puts a lock
-around the functions.
+segment where that place exists; what follows keeps both. Unmapping a segment releases the GIL, so
+the last reference to one is dropped before both, not between them. Without a GIL the recorder puts
+a lock around the functions.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def build(_place, _pack, _ids, _mend, _next, _meant, _missing, _null64, _null32,
             {no_values}
         for {each}, in _rows:
             for {each}, in _meant({each},):
+                _segment = None
                 _segment, _at = _place
                 _place[1], _seq = _at + {size}, None
                 try:
