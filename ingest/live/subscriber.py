@@ -24,6 +24,8 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 POLL_MS = 100
 QUEUED = 100_000
 """Messages that may wait for us before a publisher lets new ones fall."""
+MOST_TIMES = 64
+"""A message of so many times the limit is received, counted and left out."""
 LOCAL = "only this machine is listened to unless --remote says otherwise"
 STOPPED = "it was stopped"
 _FORMS = "an address is tcp://HOST:PORT, or ipc://PATH"
@@ -40,11 +42,12 @@ class Patience:
 
 @dataclass(slots=True)
 class Heard:
-    """How much was captured, what was no message, and why it ended."""
+    """How much was captured, what was left out, and why it ended."""
 
     num_messages: int = 0
     num_bytes: int = 0
     num_malformed: int = 0
+    num_too_large: int = 0
     ended: str = ""
 
 
@@ -90,11 +93,12 @@ def listen(
         while not heard.ended:
             failed = ""
             if socket.poll(POLL_MS):
-                failed = _take(socket.recv_multipart(), heard, captures) or _beyond(heard, limits)
+                failed = _take(socket.recv_multipart(), heard, captures, limits)
+                failed = failed or _beyond(heard, limits)
                 watch.heard()
             heard.ended = failed or (STOPPED if is_stopped() else watch.ended())
         if not failed:
-            _drain(zmq, socket, heard, captures)
+            _drain(zmq, socket, heard, captures, limits)
     return heard
 
 
@@ -115,7 +119,8 @@ def _subscribed(zmq: Any, addresses: Sequence[str], limits: Limits) -> Iterator[
         socket = stack.enter_context(context.socket(zmq.SUB))
         socket.linger = 0
         socket.set(zmq.RCVHWM, QUEUED)
-        socket.set(zmq.MAXMSGSIZE, limits.message)
+        # ZMQ drops the connection at a larger one, which looks as if the publisher had ended.
+        socket.set(zmq.MAXMSGSIZE, MOST_TIMES * limits.message)
         socket.set(zmq.IPV6, 1)
         socket.subscribe(b"")
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
@@ -168,10 +173,15 @@ class _Watch:
             self.was_connected = self.was_connected or is_on
 
 
-def _take(frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO]) -> str:
+def _take(
+    frames: list[bytes], heard: Heard, captures: Callable[[bytes], FileIO], limits: Limits
+) -> str:
     """Put a message of one to three frames behind the last one; gives why it could not be."""
     if len(frames) > 3:
         heard.num_malformed += 1
+        return ""
+    if sum(map(len, frames)) > limits.message:
+        heard.num_too_large += 1
         return ""
     *head, payload = frames
     topic, seq = [*head, None, None][:2]
@@ -199,8 +209,10 @@ def _beyond(heard: Heard, limits: Limits) -> str:
     return ""
 
 
-def _drain(zmq: Any, socket: Any, heard: Heard, captures: Callable[[bytes], FileIO]) -> None:
+def _drain(
+    zmq: Any, socket: Any, heard: Heard, captures: Callable[[bytes], FileIO], limits: Limits
+) -> None:
     """Take what had come before it ended."""
     for _ in range(QUEUED):
-        if not socket.poll(0) or _take(socket.recv_multipart(zmq.NOBLOCK), heard, captures):
+        if not socket.poll(0) or _take(socket.recv_multipart(zmq.NOBLOCK), heard, captures, limits):
             return

@@ -20,6 +20,7 @@ from stepscope.app.printable import plain
 from stepscope.ingest.errors import StepscopeError, TraceError, WriteError
 
 if TYPE_CHECKING:
+    from stepscope.ingest.limits import Limits
     from stepscope.ingest.live.subscriber import Heard
 
 _SECONDS = Duration()
@@ -74,13 +75,15 @@ def listen(
             patience = Patience(seconds, idle, wait)
             heard = heard_at(addresses, captures.file_of, patience, is_stopped, open_trace.limits)
         if not heard.num_messages:
-            raise TraceError(f"no message came: {heard.ended}", where=" ".join(addresses))
-        trace = captures.trace(out.name, _about(heard), open_trace.limits)
+            why = f"no message came{_left_out(heard, open_trace.limits)}: {heard.ended}"
+            raise TraceError(why, where=" ".join(addresses))
+        about = _about(heard, open_trace.limits)
+        trace = captures.trace(out.name, about, open_trace.limits)
         writer.write(trace, out)
     except StepscopeError as error:
         raise _with_what_was_kept(error, folder) from error
     shutil.rmtree(folder, ignore_errors=True)
-    click.echo(plain(f"wrote {out}: {_about(heard)}"), err=True)
+    click.echo(plain(f"wrote {out}: {about}"), err=True)
 
 
 def _folder(out: Path) -> Path:
@@ -91,10 +94,21 @@ def _folder(out: Path) -> Path:
         raise WriteError(f"cannot be written: {error.strerror}", where=str(out)) from None
 
 
-def _about(heard: Heard) -> str:
-    malformed = heard.num_malformed
-    left_out = f", {malformed:,} of more than three frames left out" if malformed else ""
+def _about(heard: Heard, limits: Limits) -> str:
+    left_out = _left_out(heard, limits)
     return f"{times(heard.num_messages, 'message')} came{left_out}, until {heard.ended}"
+
+
+def _left_out(heard: Heard, limits: Limits) -> str:
+    """What came and was not captured."""
+    from stepscope.ingest.limits import raised_by
+
+    malformed, too_large = heard.num_malformed, heard.num_too_large
+    text = f", {malformed:,} of more than three frames left out" if malformed else ""
+    if too_large:
+        text += f", {too_large:,} of more than {limits.message:,} bytes left out"
+        text += f" ({raised_by('message')})"
+    return text
 
 
 def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:

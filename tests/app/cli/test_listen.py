@@ -273,6 +273,37 @@ def test_messages_that_are_none_of_ours_are_refused_and_where_they_are_is_told(
     assert len(list(tmp_path.rglob("*.msgpack"))) == 2
 
 
+LARGE = b"x" * 64_000_000
+
+
+def test_a_message_over_the_limit_is_left_out_and_the_next_is_captured(tmp_path: Path) -> None:
+    out = tmp_path / "run.trace"
+    with publishing() as engine, listening(out, engine.address) as process:
+        engine.wait()
+        engine.send(LARGE, 0)
+        engine.send(record(0), 1)
+        engine.socket.close()
+        run = ended(process)
+
+    assert run.code == 0, run.err
+    assert Trace.open(out).num_rows("steps") == 1
+    assert "1 message came, 1 of more than 4,194,304 bytes left out" in run.err
+
+
+def test_where_all_messages_are_over_the_limit_the_error_says_how_to_raise_it(
+    tmp_path: Path,
+) -> None:
+    with publishing() as engine, listening(tmp_path / "run.trace", engine.address) as process:
+        engine.wait()
+        engine.send(LARGE, 0)
+        engine.socket.close()
+        run = ended(process)
+
+    assert run.code == 3
+    assert "1 of more than 4,194,304 bytes left out (--max message=N raises it)" in run.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_pyzmq_one_line_says_what_to_install(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     (hidden / "zmq").mkdir(parents=True)
