@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
 
 from stepscope.app.mcp.calls import Calls
 from stepscope.app.mcp.desk.folders import Folders
@@ -37,10 +40,38 @@ def serve_stdio(server: Server[Any]) -> None:
     """Talk over stdin and stdout until the client goes; nothing else is written to stdout."""
 
     async def talk() -> None:
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+            passed, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+            async def answer_errors() -> None:
+                async with passed:
+                    async for item in read:
+                        if not isinstance(item, Exception):
+                            await passed.send(item)
+                        elif error := _error_of(item):
+                            await write.send(SessionMessage(error))
+
+            tasks.start_soon(answer_errors)
+            await server.run(messages, write, server.create_initialization_options())
+            tasks.cancel_scope.cancel()
 
     anyio.run(talk)
+
+
+def _error_of(problem: Exception) -> types.JSONRPCError | None:
+    """The answer to a line that is not a message, whose id is unknown; None to an empty line.
+
+    The SDK logs such a line and answers nothing, so that a client would wait for ever.
+    """
+    code, message = types.INVALID_REQUEST, "not a JSON-RPC 2.0 message"
+    if isinstance(problem, ValidationError):
+        found = problem.errors(include_url=False)[0]
+        if found["type"] == "json_invalid":
+            code, message = types.PARSE_ERROR, f"not JSON: {found['ctx']['error']}"
+            if not str(found["input"]).strip():
+                return None
+    error = types.ErrorData(code=code, message=message)
+    return types.JSONRPCError(jsonrpc="2.0", id=None, error=error)
 
 
 def serve_http(server: Server[Any], port: int, say: Callable[[str], None]) -> None:

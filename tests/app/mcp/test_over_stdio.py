@@ -165,15 +165,24 @@ def test_a_call_that_is_cancelled_leaves_the_next_its_answer(raw: Raw) -> None:
     ["{", "[]", "null", '{"jsonrpc": "2.0"}', "x" * 2_000_000, "\x00\x01", '{"id": 5}'],
     ids=["cut", "list", "null", "empty", "long", "control", "no method"],
 )
-def test_a_line_that_is_no_message_ends_nothing(patient: Raw, line: str) -> None:
+def test_a_line_that_is_no_message_is_answered_with_an_error_and_ends_nothing(
+    patient: Raw, line: str
+) -> None:
     patient.say(line, {"jsonrpc": "2.0", "id": 9, "method": "ping"})
 
-    heard = patient.hear()
-    while heard.get("id") != 9:
-        assert "error" in heard
-        heard = patient.hear()
+    error = patient.hear()
+    answer = patient.hear()
 
-    assert heard["result"] == {}
+    assert error["id"] is None
+    assert error["error"]["code"] == (-32700 if line[0] in "{x\0" and line[-1] != "}" else -32600)
+    assert len(error["error"]["message"]) < 200
+    assert (answer["id"], answer["result"]) == (9, {})
+
+
+def test_an_empty_line_is_not_answered(patient: Raw) -> None:
+    patient.say("", "  ", {"jsonrpc": "2.0", "id": 9, "method": "ping"})
+
+    assert patient.hear()["id"] == 9
 
 
 def test_it_ends_when_its_client_goes_and_says_nothing_else(raw: Raw) -> None:
