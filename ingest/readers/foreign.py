@@ -37,13 +37,20 @@ def _is_utf16_json(head: bytes) -> bool:
     return encoding is not None and head[2:].decode(encoding, "replace").lstrip()[:1] in ("{", "[")
 
 
-def _has(*patterns: bytes) -> Callable[[bytes], bool]:
-    """Tell whether each of some patterns is in the head of a file."""
-    compiled = [re.compile(pattern) for pattern in patterns]
-    return lambda head: all(pattern.search(head) for pattern in compiled)
+def _has(*patterns: bytes, lacks: bytes = b"(?!)") -> Callable[[bytes], bool]:
+    """Tell whether each of some patterns is in the head of a file, and `lacks` is not."""
+    compiled, absent = [re.compile(pattern) for pattern in patterns], re.compile(lacks)
+    return lambda head: (
+        not absent.search(head) and all(pattern.search(head) for pattern in compiled)
+    )
 
 
 _JSON = rb"^\s*[\[{]"
+_REPORTS = (
+    rb"iter = \d|iterLatencyMS|Avg prompt throughput|Iteration\(\d|(?:Prefill|Decode) batch"
+    rb"|#retracted_reqs|slot +\w+: +id"
+)
+"""What readers of logs look for; such a log is not refused."""
 FOREIGN = (
     Foreign("this is a tar archive", "unpack it, and open a file or the folder", _is_tar),
     Foreign(
@@ -102,29 +109,37 @@ FOREIGN = (
         "this is a log of TensorRT-LLM without iteration lines",
         "start it with print_iter_log: true (LLM API), or with enable_iter_perf_stats and read "
         "/metrics as JSON lines",
-        _has(rb"\[TRT-LLM\]|\[TensorRT-LLM\]"),
+        _has(rb"\[TRT-LLM\]|\[TensorRT-LLM\]", lacks=_REPORTS),
     ),
     Foreign(
         "this is a log of Text Generation Inference, which says nothing of its batches",
         "open a profile of it (torch.profiler), or serve the model with an engine that logs its "
         "batches",
-        _has(rb"text_generation_(?:router|launcher)"),
+        _has(rb"text_generation_(?:router|launcher)", lacks=_REPORTS),
     ),
     Foreign(
         "this is a log of a router, which says where requests went and not what engines did",
         "open the logs of the engines behind it",
-        _has(rb"(?:vllm|sglang|sgl)[_-](?:production-stack|model-gateway|router)"),
+        _has(rb"(?:vllm|sglang|sgl)[_-](?:production-stack|model-gateway|router)", lacks=_REPORTS),
     ),
     Foreign(
         "this is a log of vLLM without reports of its engine",
         "start the server without --disable-log-stats; of a script that calls LLM.generate, set "
         "disable_log_stats=False, or record it (docs/attach.md)",
-        _has(rb"vllm|VLLM", rb"(?m)(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["),
+        _has(
+            rb"vllm|VLLM",
+            rb"(?m)(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \[",
+            lacks=_REPORTS,
+        ),
     ),
     Foreign(
         "this is a log of SGLang without batches",
         "start the server with --log-level info, and with --decode-log-interval for more of them",
-        _has(rb"sglang|server_args=ServerArgs", rb"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
+        _has(
+            rb"sglang|server_args=ServerArgs",
+            rb"(?m)^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+            lacks=_REPORTS,
+        ),
     ),
 )
 """The first that tells a file as its own has the word."""

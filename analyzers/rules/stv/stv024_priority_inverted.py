@@ -19,7 +19,7 @@ Preempt a request of lower priority when a running slot is short, not only when 
 some running slots for urgent requests; or bound the length of the others (`max_tokens`).
 
 ## References
-vLLM issues 40004 and 54530.
+vLLM issues 40004 and 54530 (an urgent request waits for running slots of others).
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class PriorityInverted:
             .agg(
                 pl.col("other_priority").min(),
                 num_lower=pl.col("other").n_unique(),
-                kept_ns=pl.min_horizontal("ran_to", "to_ns").max() - pl.col("from_ns").first(),
+                waited_ns=pl.min_horizontal("ran_to", "to_ns").max() - pl.col("from_ns").first(),
             )
-            .sort("kept_ns", "request")
+            .sort("waited_ns", "request")
             .group_by(REQUEST)
             .last()
             .join(_short_of(trace), on=REQUEST, how="left")
             .rename({"from_ns": "ts_ns", "to_ns": "end_ns"})
-            .sort("kept_ns", "request", descending=[True, False])
+            .sort("waited_ns", "request", descending=[True, False])
         )
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
@@ -105,7 +105,7 @@ class PriorityInverted:
         short = SHORT_OF.get(row["resource"] or "", "")
         who = f"{row['request']} (priority {row['priority']})"
         message = (
-            f"{who} waited {duration(row['kept_ns'])} while "
+            f"{who} waited {duration(row['waited_ns'])} while "
             f"{times(row['num_lower'], 'request')} of lower priority ran ({row['other_priority']})"
             f"{'; ' if short else ''}{short}"
         )

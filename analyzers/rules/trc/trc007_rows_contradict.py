@@ -22,7 +22,7 @@ Where the recording was edited or merged, record again. Otherwise see why the en
 it has released, or report it as a bug of the recorder, with the recording.
 
 ## References
-None: found by editing recordings.
+No public report: found by editing recordings of vLLM and looking for what notices it.
 """
 
 from __future__ import annotations

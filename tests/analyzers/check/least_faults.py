@@ -13,6 +13,7 @@ from typing import Any
 
 from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.rule import Rule
+from stepscope.ingest.manifest import LogMessage, ReadReport
 from stepscope.ingest.trace import Trace
 from tests.traces import trace_of
 
@@ -49,7 +50,11 @@ class LeastFault:
 
 def _read(told: dict[str, Any]) -> LeastFault:
     rule = type(by_code(told["rule"]))(**told.get("thresholds", {}))
-    return LeastFault(rule, told["what"], told.get("manifest", {}), told["tables"])
+    manifest = dict(told.get("manifest", {}))
+    if messages := manifest.pop("messages", None):
+        report = ReadReport(messages=tuple(LogMessage(**message) for message in messages))
+        manifest["report"] = report
+    return LeastFault(rule, told["what"], manifest, told["tables"])
 
 
 LEAST_FAULTS = [_read(told) for told in json.loads(_FILE.read_text(encoding="utf-8"))]

@@ -14,7 +14,9 @@ import pytest
 from stepscope.analyzers.check.run import CheckResult, check
 from tests.analyzers.conftest import Real
 
-TRIED = frozenset({"TRC001", "TRC002", "TRC003", "TRC005", "STV016", "KVB009"})
+TRIED = frozenset(
+    {"TRC001", "TRC002", "TRC003", "TRC005", "STV016", "STV021", "STV022", "STV023", "KVB009"}
+)
 RETRACT, FORMATS = "sglang_retract", "formats"
 DECODE = re.compile(
     r"\[(.+?)\] Decode batch, #running-req: (\d+), #token: (\d+), token usage: ([\d.]+), "
@@ -112,3 +114,13 @@ def test_stv016_finds_no_room_in_a_pool_that_is_full(lines: list[str], said: Che
 def test_engines_that_share_a_log_are_no_ranks_of_a_run(said: CheckResult) -> None:
     assert "TRC004" in said.not_applicable
     assert {each.severity for each in said.findings} == {"info"}
+
+
+@both
+def test_stv021_to_stv023_say_nothing_of_logs_that_compute_to_their_last_line(
+    lines: list[str], said: CheckResult
+) -> None:
+    assert not any("fatal error" in line or "hit an exception" in line for line in lines)
+    assert {code: said.counts.get(code, 0) for code in ("STV021", "STV022", "STV023")} == {
+        "STV021": 0, "STV022": 0, "STV023": 0,
+    }  # fmt: skip

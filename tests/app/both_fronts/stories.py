@@ -95,7 +95,7 @@ ONLY_BEFORE = "only A: req-30 did not finish by its deadline"
 """Compared before and after: where they diverge, how they lie on each other, what only one has."""
 COMPARED_TOTALS = ("steps 88 202 +114", "makespan 21.6 s 14.0 s -7.67 s", "preemptions 230 10 -220")
 COMPARED_SUMMED = (
-    "TTFT p50 1.63 s 1.63 s +3.32 ms", "token gap p99 2.18 s 57.1 ms -2.13 s",
+    "TTFT p50 1.63 s 1.63 s +3.08 ms", "token gap p99 2.18 s 57.1 ms -2.13 s",
     "requests waiting, at most 39 20 -19", "KV in use, on average 95.7% 79.2% -16.5 pp",
     "decode: number 74 198 +124",
 )  # fmt: skip

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -65,6 +66,15 @@ def test_without_dash_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch)
         create_app(trace, loaded_of(trace).result)
 
 
+@pytest.fixture
+def heeds_hang_ups() -> Iterator[None]:
+    """Let processes that are started end by SIGHUP, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heeds_hang_ups")
 @pytest.mark.parametrize(
     "how", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], [signal.SIGHUP])
 )
@@ -90,7 +100,10 @@ def test_it_says_where_it_is_and_ends_quietly_when_told_to(
                 assert page.status == 200
                 assert "token" not in page.url
             served.send_signal(how)
-            out, err = served.communicate(timeout=180)
+            try:
+                out, err = served.communicate(timeout=180)
+            finally:
+                served.kill()
 
     assert served.returncode == 0
     assert out == ""

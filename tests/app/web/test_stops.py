@@ -115,7 +115,7 @@ WRONG = {
     "accesses: epoch > 1": "not recorded",
     HOSTILE: "no such stop",
     "x" * 501: "500 at most",
-    "steps: " + "(" * 400: "does not run",
+    "steps: " + "(" * 400: "the limit is 20",
 }
 """Conditions, and what is said of each."""
 

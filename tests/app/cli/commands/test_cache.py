@@ -46,7 +46,7 @@ def test_no_cache_keeps_nothing(stepscope: Command, sample_traces: Path, folder:
 def test_a_cache_that_cannot_be_used_says_why(stepscope: Command, folder: Path) -> None:
     folder.write_text("a file")
 
-    assert "not used: File exists" in stepscope("cache").out
+    assert "not used: Not a directory" in stepscope("cache").out
 
 
 def test_a_cache_that_is_off_says_so(stepscope: Command, monkeypatch: pytest.MonkeyPatch) -> None:
