@@ -72,7 +72,11 @@ class BlockDoubleOwned:
         pairs = (
             self._doubled(trace)
             .group_by("rank", "resource", "owner", "holder")
-            .agg(pl.col(first).sort_by(first).first(), count=pl.len())
+            .agg(
+                pl.col(first).sort_by(first).first(),
+                num_things=pl.col("id").n_unique(),
+                count=pl.len(),
+            )
             .sort("ts_ns", "rank", "resource", "owner", "holder")
             .rename({"owner": "request"})
         )
@@ -114,13 +118,14 @@ class BlockDoubleOwned:
         what = CALLED.get(row["resource"], row["resource"])
         shared_ns = None if row["end_ns"] is None else row["end_ns"] - row["ts_ns"]
         how_long = "neither let go" if shared_ns is None else f"for {duration(shared_ns)}"
+        things = times(row["num_things"], what)
         message = (
-            f"{row['request']} was given {times(row['count'], what)} that {row['holder']} still "
-            f"had: first {what.split()[-1]} {row['id']}, {how_long}"
+            f"{row['request']} was given {things} that {row['holder']} still had: "
+            f"first {what.split()[-1]} {row['id']}, {how_long}"
         )
         evidence: Evidence = {
             "holder": row["holder"],
-            f"{what}s": row["count"],
+            f"{what}s": row["num_things"],
             "first": row["id"],
             "shared_ns": shared_ns,
         }

@@ -84,7 +84,8 @@ class BlockLeaked:
             .agg(
                 pl.col("ended_ns", "outcome", "cause", "trace_end_ns").first(),
                 pl.col("step", "id").min(),
-                num_held=pl.len(),
+                ids=pl.col("id").unique(),
+                num_held=pl.col("id").n_unique(),
             )
         )
         first = ("ended_ns", "request")
@@ -92,7 +93,7 @@ class BlockLeaked:
         leaks = of_request.group_by("rank", "resource").agg(
             pl.col(*first, *rest).sort_by(first).first(),
             num_requests=pl.len(),
-            count=pl.col("num_held").sum(),
+            count=pl.col("ids").explode().n_unique(),
         )
         placed = leaks.with_columns(ts_ns="ended_ns", end_ns="trace_end_ns")
         rows = placed.sort("rank", "resource").collect()

@@ -101,14 +101,26 @@ def test_a_signal_that_ends_the_tui_gives_the_terminal_back(
 
 
 BUSY = """
-import hashlib, sys
+import hashlib, sys, threading
 from stepscope.app.tui import hang_up
+sys.setswitchinterval(100)
+begins = threading.Lock()
+begins.acquire()
+
+def say():
+    with begins:
+        print("busy", flush=True)
+
 hang_up.GRACE_S = 0.0
 hang_up.end_with_terminal(sys.stdin.fileno())
-print("busy", flush=True)
+threading.Thread(target=say, daemon=True).start()
+begins.release()
 hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)
 """
-"""A main thread that sees no signal for minutes, as in the middle of a query."""
+"""A main thread that sees no signal for minutes, as in the middle of a query.
+
+The other thread gets Python's lock when the call in C releases it, and not before.
+"""
 
 
 def test_a_signal_ends_the_tui_where_its_main_thread_is_busy() -> None:

@@ -33,6 +33,16 @@ def test_a_block_that_is_claimed_while_another_has_it_is_found() -> None:
     assert (found.request, found.step, found.ts_ns, found.end_ns) == ("b", 30, 30, 50)
 
 
+def test_a_block_that_is_given_twice_is_one_block() -> None:
+    (found,) = doubled(
+        owned("claim", 7, "a", 10), owned("claim", 7, "b", 30), owned("release", 7, "b", 40),
+        owned("claim", 7, "b", 50), owned("release", 7, "b", 60), owned("release", 7, "a", 90),
+    )  # fmt: skip
+
+    assert found.message.startswith("b was given 1 KV block that a still had")
+    assert (found.count, found.evidence["KV blocks"]) == (2, 1)
+
+
 def test_a_block_that_was_let_go_before_it_is_free_has_one_owner() -> None:
     found = doubled(
         owned("claim", 7, "a", 10), owned("let-go", 7, "a", 20), owned("claim", 7, "b", 30),

@@ -126,3 +126,13 @@ def test_an_engine_whose_requests_keep_their_last_block_is_found(record: Record)
 
     # The last five end with the trace: nobody can tell yet that theirs are not released.
     assert (found.request, found.count, found.evidence["requests"]) == ("req-00", 35, 35)
+
+
+def test_a_block_that_two_requests_share_and_leak_is_one_block() -> None:
+    rows = [owned("claim", 4, "a", 10), owned("share", 4, "b", 20), owned("release", 9, "x", 30)]
+    ends = [event(request, "finish", 400) for request in ("a", "b")]
+    trace = trace_of(allocations=rows, lifecycle=[*ends, event("c", "arrive", 1_000)])
+
+    (found,) = BlockLeaked().check(trace)
+
+    assert found.message.startswith("1 KV block of 2 requests was never released")
