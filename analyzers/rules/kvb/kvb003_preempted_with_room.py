@@ -68,10 +68,7 @@ class PreemptedWithRoom:
         first = ("ts_ns", "step", "subject", "holder", "needed", "available")
         reasons = (
             _preemptions(trace)
-            .filter(
-                pl.col("available") > 0,
-                pl.col("available") - pl.col("needed") >= self.spare_blocks,
-            )
+            .filter(pl.col("available") - pl.col("needed") >= self.spare_blocks)
             .with_columns(reason=_in_general(pl.col("reason")))
             .group_by("rank", "reason")
             .agg(

@@ -40,15 +40,15 @@ def owned(raw: RawTrace) -> dict[int, list[Owned]]:
 
 def doubled(raw: RawTrace, overlap_ns: int) -> dict[tuple[str, str], int]:
     """How many blocks each owner claimed while another had had them longest: (owner, holder)."""
-    pairs: dict[tuple[str, str], int] = defaultdict(int)
-    for spans in owned(raw).values():
+    pairs: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for block, spans in owned(raw).items():
         for owner, from_ns, to_ns, is_claim in spans:
             before = [span for span in spans if span[1] < from_ns]
             if is_claim and before:
                 holder, _, holder_to_ns, _ = max(before, key=lambda span: span[2])
                 if holder != owner and min(to_ns, holder_to_ns) - from_ns >= overlap_ns:
-                    pairs[owner, holder] += 1
-    return dict(pairs)
+                    pairs[owner, holder].add(block)
+    return {pair: len(blocks) for pair, blocks in pairs.items()}
 
 
 def pairs_of(found: list[Finding]) -> dict[tuple[str, str], object]:
