@@ -27,7 +27,7 @@ ENGINE = {
     "speculative_config": DRAFTS, "enable_logging_iteration_details": True,
 }  # fmt: skip
 NUM_REQUESTS = 14
-NAMES_A_FOLDER = re.compile("[ /]/")
+NAMES_A_FOLDER = re.compile(r"(?<![\w.])/[\w.-]+/|//")
 
 
 def requests() -> list[dict[str, object]]:
@@ -41,13 +41,14 @@ def requests() -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Serve the requests, and keep the engine's own lines, but for those that name a folder."""
+    """Serve the requests and write the engine's own lines without paths of this machine."""
     os.environ |= {"VLLM_LOG_STATS_INTERVAL": "0.5"}
     situation = Situation("logged", requests(), ENGINE, profile=False)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run_all([situation], make(folder / "model"), folder)
-        lines = (folder / "output.txt").read_text().splitlines(keepends=True)
+        text = (folder / "output.txt").read_text().replace(f"{folder}/", "")
+    lines = text.splitlines(keepends=True)
     own = [line for line in lines if line.startswith("(") and not NAMES_A_FOLDER.search(line)]
     OUT.write_text("".join(own))
 

@@ -74,7 +74,8 @@ class ReportsStopped:
             return []
         rows = _reports(trace).sort("ts_ns", "rank").collect()
         row = rows.tail(1).to_dicts()[0]
-        usual_ns = int(rows["ts_ns"].unique().sort().diff().drop_nulls().median() or 0)  # type: ignore[arg-type]  # of Int64
+        distance = pl.col("ts_ns").unique().sort().diff().median()
+        usual_ns = int(rows.select(distance.fill_null(0)).item())
         silent_ns = None if last.ts_ns is None else last.ts_ns - row["ts_ns"]
         if not self._has_work(row) or not self._is_silent(last, silent_ns, usual_ns):
             return []
