@@ -25,6 +25,12 @@ _FATAL = re.compile(
     rb"|(?:CUDA|HIP|NPU|ACL) (?:error|out of memory)\b|OutOfMemoryError|Segmentation fault"
     rb"|terminate called after throwing|Fatal Python error|thread '[^']{0,80}' panicked"
 )
+_SURE = re.compile(
+    rb"EngineCore encountered|EngineDeadError|[Ee]ngine [Cc]ore|AsyncLLMEngine has failed"
+    rb"|hit an exception|Received sigquit|memory leak detected|Error in event loop"
+)
+"""Lines that an engine writes of its own end; others may be a request's text or an error that it
+survives, and count only if no report follows."""
 _SHUTDOWN = re.compile(
     rb"received signal=SIG|[Ss]hutdown triggered|[Ss]hutting down|SIGTERM|SIGINT|KeyboardInterrupt"
     rb"|kill_process_tree called|cleaning up before exit|[Ss]topping (?:the )?server"
@@ -43,11 +49,15 @@ class Failures:
         self.messages: list[LogMessage] = []
         self._last, self._num_after, self._num_since_failure = b"", 0, LINES_AFTER_A_FAILURE
         self._code, self._is_stopping = "", False
+        self._first_unsure: int | None = None
         self._ts_ns: int | None = None
 
     def reported(self) -> None:
         """Note that a line reports what the engine does."""
         self._num_after, self._is_stopping = 0, False
+        if self._first_unsure is not None:
+            del self.messages[self._first_unsure :]
+            self._first_unsure, self._num_since_failure = None, LINES_AFTER_A_FAILURE
 
     def other(self, content: bytes) -> None:
         """Look at a line that is none of an engine's reports."""
@@ -58,6 +68,10 @@ class Failures:
             self._add("shutdown", content)
         if _FATAL.search(content) and not self._is_stopping:
             self._num_since_failure = 0
+            if _SURE.search(content):
+                self._first_unsure = None
+            elif self._first_unsure is None:
+                self._first_unsure = len(self.messages)
             self._add("fatal", content)
         if self._num_since_failure < LINES_AFTER_A_FAILURE:
             self._num_since_failure += 1

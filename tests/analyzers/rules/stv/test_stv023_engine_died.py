@@ -69,6 +69,8 @@ def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error
         pytest.param(SERVED, id="nothing happened"),
         pytest.param([*SERVED, "INFO 03-11 06:01:00 [shutdown] API server: shutdown triggered",
                       *FATAL[-1:]], id="somebody stopped it"),
+        pytest.param([*SERVED[:3], "INFO user: what does CUDA out of memory mean?", *SERVED[3:]],
+                     id="an engine that goes on"),
         pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refusal"),
     ],
 )  # fmt: skip
