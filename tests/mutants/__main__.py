@@ -82,16 +82,19 @@ def reached(mutants: Sequence[Mutant], clone: Clone, tests: Sequence[str]) -> di
     for name, here in by_file.items():
         file = clone.root / name
         file.write_bytes(probed(file.read_bytes(), here, PROBE))
+    # Tests that a test writes and runs in a folder of its own reach places too.
+    known = set(clone.pytest("--collect-only", "-q", *tests).stdout.splitlines())
     run = clone.pytest("-n", "auto", "-rfE", *tests, probes=probes)
     if run.returncode not in {0, 1}:
         raise SystemExit(f"the tests did not run:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
     failed = {
         line.split()[1] for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
     }
+    passing = known - failed
     found: defaultdict[int, set[str]] = defaultdict(set)
     for line in (line for file in probes.iterdir() for line in file.read_text().splitlines()):
         number, _, test = line.partition("\t")
-        if test and test not in failed:
+        if test in passing:
             found[int(number)].add(test)
     return {number: sorted(names) for number, names in found.items()}
 
@@ -105,11 +108,14 @@ def is_killed(clone: Clone, mutant: Mutant, tests: Iterable[str]) -> bool:
     listed.write_text("\n".join(sorted(tests, key=lambda test: not test.startswith(beside))))
     file.write_bytes(mutated(source, mutant))
     try:
-        return clone.pytest("-x", f"@{listed}", most_s=MOST_SECONDS).returncode == 1
+        run = clone.pytest("-x", f"@{listed}", most_s=MOST_SECONDS)
     except subprocess.TimeoutExpired:
         return True
     finally:
         file.write_bytes(source)
+    if run.returncode not in {0, 1}:
+        raise RuntimeError(f"the tests of {mutant} did not run:\n{run.stdout[-2000:]}")
+    return run.returncode == 1
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ in each of which requests run and no token is generated:
 
 In a recording requests that wait count as well: steps that schedule nothing, one after the other,
 while requests wait. The request that owns most KV blocks meanwhile is named: it may itself wait for
-something that never comes.
+something that never comes. So are preemptions in that time, and whether those preempted gave their
+blocks back: where they did not, nobody can go on.
 
 An engine that never generates (embeddings, scores) is not judged.
 
@@ -24,7 +25,8 @@ grows until clients time out. Only a restart ends it.
     36 reports (350.0 s): 8 requests run and no token is computed; up to 35 wait, the KV cache is
     52.0% full
 
-    6,000 steps (60.0 s): 3 requests wait and no token is computed; L owns 250 of 270 KV blocks
+    5,990 steps (59.9 s): 8 requests wait and no token is computed; the KV cache is 100.0% full,
+    r7 owns 8 KV blocks, 41,923 preemptions gave no block back
 
 ## How to fix
 See what the engine's processes do: `py-spy dump --pid PID` of each, on all ranks. Ranks in
@@ -58,6 +60,14 @@ from stepscope.ingest.trace import Trace
 FIX = (
     "dump the stacks of the engine's processes on all ranks (py-spy dump --pid PID): ranks in "
     "different collectives wait for each other, a dead worker leaves the others in a barrier"
+)
+FIX_PREEMPTED = (
+    "let a preempted request give its KV blocks back before the next one is admitted; see why "
+    "requests are admitted again and preempted in the same step"
+)
+FIX_HELD = (
+    "see what the owner of the blocks waits for (stepscope why TRACE REQUEST): it computes nothing "
+    "and keeps them from the others; preempt it, or let a request that fits pass the head"
 )
 FIX_PROMPTS = (
     "see which requests are preempted each time and why: their prompts are computed again and "
@@ -112,10 +122,20 @@ class NoProgress:
             ]
         ).filter(pl.col("num_steps") >= self.min_reports)
         rows = worst_of_each_rank(found).sort("rank").collect()
-        owners = _most_blocks(trace, rows)
-        return each(self, rows, lambda row: self._finding(row, owners), FIX, self.limit)
+        owners, preempted = _most_blocks(trace, rows), _preempted(trace, rows)
 
-    def _finding(self, row: Mapping[str, Any], owners: Mapping[int, tuple[str, int]]) -> Finding:
+        def found_at(row: Mapping[str, Any]) -> Finding:
+            rank = row["rank"]
+            return self._finding(row, owners.get(rank, ("", 0)), preempted.get(rank, (0, None)))
+
+        return each(self, rows, found_at, FIX, self.limit)
+
+    def _finding(
+        self,
+        row: Mapping[str, Any],
+        most_blocks: tuple[str, int],
+        preempted: tuple[int, int | None],
+    ) -> Finding:
         lasted_ns = row["end_ns"] - row["ts_ns"]
         what = (
             "only prompts are computed, and no request gets a token"
@@ -124,11 +144,14 @@ class NoProgress:
         )
         running, waiting = int(row["num_running"] or 0), int(row["num_waiting"] or 0)
         run = f"{times(running, 'request')} run" if running else f"{times(waiting, 'request')} wait"
-        owner, num_blocks = owners.get(row["rank"], ("", 0))
+        owner, num_blocks = most_blocks
+        num_preempted, num_released = preempted
+        gives_none = " gave no block back" if num_released == 0 else ""
         parts = [
             f"up to {waiting:,} wait" if running and waiting else "",
             "" if row["kv_usage"] is None else f"the KV cache is {row['kv_usage']:.1%} full",
             f"{owner} owns {times(num_blocks, 'KV block')}" if owner else "",
+            f"{times(num_preempted, 'preemption')}{gives_none}" if num_preempted else "",
         ]
         more = ", ".join(part for part in parts if part)
         reports = times(row["num_steps"], "report" if row["step"] is None else "step")
@@ -140,9 +163,17 @@ class NoProgress:
             "waiting at most": waiting,
             "owner of most blocks": owner or None,
             "its blocks": num_blocks or None,
+            "preemptions": num_preempted or None,
+            "blocks given back": num_released,
             "used_share": None if row["kv_usage"] is None else round(row["kv_usage"], 4),
         }
-        fix = FIX_PROMPTS if row["has_prompts"] else FIX
+        fix = FIX
+        if row["has_prompts"]:
+            fix = FIX_PROMPTS
+        elif num_preempted and gives_none:
+            fix = FIX_PREEMPTED
+        elif owner and not running:
+            fix = FIX_HELD
         return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
 
 
@@ -164,6 +195,26 @@ def _most_blocks(trace: Trace, rows: pl.DataFrame) -> dict[int, tuple[str, int]]
         .collect()
     )
     return {rank: (owner, num) for rank, owner, num in owned.select("rank", "owner", "num").rows()}
+
+
+def _preempted(trace: Trace, rows: pl.DataFrame) -> dict[int, tuple[int, int | None]]:
+    """How often requests of each rank were preempted, and how many KV blocks were given back.
+
+    The second is None where allocations are not recorded.
+    """
+    if rows.is_empty() or not trace.has("lifecycle"):
+        return {}
+    released = pl.col("resource").is_in(list(POOLED)), pl.col("op").is_in(["release", "let-go"])
+    has_allocations = trace.has("allocations")
+    events = trace.table("lifecycle").filter(pl.col("event") == "preempt")
+    counts: dict[int, tuple[int, int | None]] = {}
+    for rank, start_ns, end_ns in rows.select("rank", "ts_ns", "end_ns").iter_rows():
+        within = (pl.col("rank") == rank) & pl.col("ts_ns").is_between(start_ns, end_ns)
+        num = events.filter(within).select(pl.len()).collect().item()
+        if num:
+            given = trace.table("allocations").filter(within, *released).select(pl.len())
+            counts[rank] = num, given.collect().item() if has_allocations else None
+    return counts
 
 
 def _lasted() -> pl.Expr:

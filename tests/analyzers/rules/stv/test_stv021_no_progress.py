@@ -104,3 +104,36 @@ def test_steps_that_schedule_nothing_while_requests_wait_name_the_owner_of_the_b
     assert found.message == (
         "60 steps (59.0 s): 3 requests wait and no token is computed; L owns 4 KV blocks"
     )
+    assert "the owner of the blocks" in found.fix
+
+
+@looped("given_back, says", [(0, "20 preemptions gave no block back"), (1, "20 preemptions")])
+def test_preemptions_without_progress_are_counted_with_the_blocks_that_they_gave_back(
+    given_back: int, says: str
+) -> None:
+    second = 1_000_000_000
+    steps = [
+        {"step": 2 + n, "kind": "idle", "ts_ns": (2 + n) * second, "dur_ns": second,
+         "num_running": 0, "num_waiting": 2, "num_prefill_tokens": 0, "num_decode_tokens": 0}
+        for n in range(60)
+    ]  # fmt: skip
+    first = {**decode(1, 4, num_running=4), "num_prefill_tokens": 0, "ts_ns": 0}
+    preempted = [
+        {"step": 10 + n, "ts_ns": (10 + n) * second, "request": "L", "event": "preempt"}
+        for n in range(20)
+    ]
+    claims = [
+        {"step": 1, "ts_ns": n, "resource": "kv-block", "id": n, "op": "claim", "owner": "L"}
+        for n in range(4)
+    ]
+    freed = [
+        {"step": 12, "ts_ns": 12 * second, "resource": "kv-block", "id": n, "op": "release",
+         "owner": "L"} for n in range(given_back)
+    ]  # fmt: skip
+
+    (found,) = NoProgress().check(
+        trace_of(steps=[first, *steps], lifecycle=preempted, allocations=[*claims, *freed])
+    )
+
+    assert found.message.endswith(says)
+    assert found.evidence["blocks given back"] == given_back
