@@ -36,6 +36,7 @@ _SHUTDOWN = re.compile(
     rb"|kill_process_tree called|cleaning up before exit|[Ss]topping (?:the )?server"
 )
 """Somebody stopped the server: processes that then lose each other did not fail."""
+_EITHER = re.compile(_FATAL.pattern + b"|" + _SHUTDOWN.pattern)
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w{0,63}\.){0,8}[A-Z]\w{0,63}(?:Error|Exception)(?:: .+)?)$")
 _HEAD = re.compile(r"^.{0,160}?\[[\w.]{1,64}\.(?:py|cc|cpp|rs):\d{1,6}\]\s?")
 _CONSEQUENCES = ("EngineDeadError", "EngineGenerateError", "CancelledError")
@@ -63,19 +64,23 @@ class Failures:
         """Look at a line that is none of an engine's reports."""
         self._last = content
         self._num_after += 1
-        if _SHUTDOWN.search(content) and not self._is_stopping:
+        if not self._is_stopping and _EITHER.search(content):
+            self._look_for_an_end(content)
+        if self._num_since_failure < LINES_AFTER_A_FAILURE:
+            self._num_since_failure += 1
+            self._look_for_an_exception(content)
+
+    def _look_for_an_end(self, content: bytes) -> None:
+        if _SHUTDOWN.search(content):
             self._is_stopping = True
             self._add("shutdown", content)
-        if _FATAL.search(content) and not self._is_stopping:
+        elif _FATAL.search(content):
             self._num_since_failure = 0
             if _SURE.search(content):
                 self._first_unsure = None
             elif self._first_unsure is None:
                 self._first_unsure = len(self.messages)
             self._add("fatal", content)
-        if self._num_since_failure < LINES_AFTER_A_FAILURE:
-            self._num_since_failure += 1
-            self._look_for_an_exception(content)
 
     def end(self, near_ns: int | None) -> tuple[LogMessage, ...]:
         """Return the messages, with the last line if other lines than reports end the log."""

@@ -41,12 +41,12 @@ _INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
 
 
 class EngineLog:
-    """The lines of a log read one after the other, into rows."""
+    """The lines of a log read one after the other, into rows and messages of failures."""
 
-    def __init__(self, limits: Limits = DEFAULTS) -> None:
+    def __init__(self, limits: Limits = DEFAULTS, failures: Failures | None = None) -> None:
         self.rows = LogRows(limits)
         self.is_cut_off = False
-        self.failures = Failures()
+        self._failures = failures
         self._formats = [made() for made in LINE_FORMATS]
         self._by_marker = {mark: each for each in self._formats for mark in each.markers}
         marks = sorted(self._by_marker, key=len, reverse=True)
@@ -58,9 +58,11 @@ class EngineLog:
             match = self._marker.search(content)
             if match is None:
                 self.rows.skipped[OTHER_LINES] += 1
-                self.failures.other(content)
+                if self._failures is not None:
+                    self._failures.other(content)
             elif kind := self._take(match[0].decode(), content, is_whole=is_whole):
-                self.failures.reported()
+                if self._failures is not None:
+                    self._failures.reported()
                 yield kind
         for each in self._formats:
             each.end(self.rows)
@@ -105,7 +107,8 @@ class EngineLogReader(OneFile):
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the tables and the manifest; raises `TraceError`."""
         blocks = blocks_of(path, progress, limits)
-        lines, log = Lines(blocks, limits.line), EngineLog(limits)
+        failures = Failures()
+        lines, log = Lines(blocks, limits.line), EngineLog(limits, failures)
         ended = None
         try:
             is_json = is_spread(_head(path))
@@ -119,7 +122,7 @@ class EngineLogReader(OneFile):
         tables = _tables(log.rows)
         ended = ended or blocks.damage
         closed = not log.is_cut_off and ended is None
-        messages = log.failures.end(log.rows.latest_ns or None)
+        messages = failures.end(log.rows.latest_ns or None)
         return tables, _manifest(log.rows, tables, messages, ended, closed=closed)
 
 

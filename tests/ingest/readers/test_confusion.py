@@ -102,10 +102,15 @@ def path_of(name: str) -> Path:
     return folder.parent / name
 
 
+def head_of(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES)
+
+
 def test_each_file_is_taken_by_its_reader_alone_or_refused_with_a_line() -> None:
     for name in files():
         path, what = path_of(name), expected(name)
-        head = b"" if path.is_dir() else inflated(path.read_bytes()[:HEAD_BYTES], HEAD_BYTES)
+        head = b"" if path.is_dir() else inflated(head_of(path), HEAD_BYTES)
 
         takes = [reader.name for reader in readers() if reader.sniff(head, path)]
 

@@ -168,7 +168,7 @@ def test_a_profile_is_written_whole(sample_traces: Path, tmp_path: Path, name: s
 
 
 def test_the_same_trace_gives_the_same_bytes(sample_traces: Path, tmp_path: Path) -> None:
-    trace = Trace.open(sample_traces / "mix-admission-before.trace")
+    trace = Trace.open(sample_traces / "fcfs-preemption-before.trace")
 
     for name in ("one.pftrace", "two.pftrace", "one.pftrace.gz", "two.pftrace.gz"):
         write_perfetto(trace, tmp_path / name)

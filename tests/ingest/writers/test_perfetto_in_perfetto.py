@@ -66,7 +66,12 @@ def assert_shown(ask: Ask, trace: Trace, folder: Path) -> tuple[Shown, Rows]:
 @pytest.mark.parametrize(
     "name",
     sampled(
-        ["mix-admission-before.trace", "torch_profiler_cpu.json.gz"], ["mix-admission-before.trace"]
+        [
+            "fcfs-preemption-before.trace",
+            "mix-admission-before.trace",
+            "torch_profiler_cpu.json.gz",
+        ],
+        ["fcfs-preemption-before.trace"],
     ),
 )
 def test_perfetto_shows_all_of_a_sample(

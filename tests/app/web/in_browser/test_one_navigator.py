@@ -47,10 +47,7 @@ WALKS = {
     "every key once": "w d d a s G g 0 n n N Escape ] ] [ j l l h f k j m l m M v } { x Escape o p "
     "j Z z",
 }
-QUICK = "three in a row"
-WALKS[QUICK] = " ".join(
-    WALKS[name] for name in ("what a jump expands", "lanes of a mark", "every key once")
-)
+QUICK = "every key once"
 LOOK = """async () => {
   const { flush } = await import("/assets/address.js");
   const { state, rows } = await import("/assets/stage.js");
