@@ -10,8 +10,9 @@ in each of which requests run and no token is generated:
 - or prompts are computed all the time, for `min_prompt_ns`, and none gets a token: prompts are
   computed again and again.
 
-In a recording requests that wait count as well: steps that schedule nothing, one after the other,
-while requests wait. The request that owns most KV blocks meanwhile is named: it may itself wait for
+Requests that wait while none runs count as well: in a recording, where steps schedule nothing, one
+after the other; in a log for `min_prompt_ns`, as a grammar that is compiled or KV that is loaded may
+be what they wait for. The request that owns most KV blocks meanwhile is named: it may itself wait for
 something that never comes. So are preemptions in that time, and whether those preempted gave their
 blocks back: where they did not, nobody can go on.
 
@@ -69,6 +70,10 @@ FIX_HELD = (
     "see what the owner of the blocks waits for (stepscope why TRACE REQUEST): it computes nothing "
     "and keeps them from the others; preempt it, or let a request that fits pass the head"
 )
+FIX_WAITS = (
+    "see what the head of the queue lacks, as nothing runs that could free it: a prompt longer than "
+    "the pool, a grammar or adapter that is not ready, KV that was to be loaded"
+)
 FIX_PROMPTS = (
     "see which requests are preempted each time and why: their prompts are computed again and "
     "again; give the KV cache more blocks, or let fewer requests run"
@@ -96,17 +101,21 @@ class NoProgress:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such times, placed at the longest."""
-        queued = pl.col("is_recorded") & (pl.col("num_waiting") > 0)
-        is_quiet = ((pl.col("num_running") > 0) | queued) & (pl.col("decode_rate") == 0)
+        has_requests = (pl.col("num_running") > 0) | (pl.col("num_waiting") > 0)
+        is_quiet = has_requests & (pl.col("decode_rate") == 0)
         has_prompts = pl.col("prompt_rate") > 0
         usage = pl.col("kv_usage")
         totals = (
             pl.col("num_running", "num_waiting", "kv_usage").max(),
+            pl.col("is_recorded").first(),
             (usage.max() - usage.min()).alias("kv_change"),
         )
         reports = _reports(trace)
+        only_waits = ~pl.col("is_recorded") & (pl.col("num_running") == 0)
         stalled = streaks(reports, is_quiet & ~has_prompts, *totals).filter(
-            pl.when(pl.col("step").is_not_null())
+            pl.when(only_waits)
+            .then(_lasted() >= self.min_prompt_ns)
+            .when(pl.col("step").is_not_null())
             .then(_lasted() >= self.min_ns)
             .when(pl.col("kv_change").is_null())
             .then(_lasted() >= self.min_prompt_ns)
@@ -172,8 +181,8 @@ class NoProgress:
             fix = FIX_PROMPTS
         elif num_preempted and gives_none:
             fix = FIX_PREEMPTED
-        elif owner and not running:
-            fix = FIX_HELD
+        elif not running:
+            fix = FIX_HELD if owner else FIX_WAITS
         return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
 
 

@@ -46,11 +46,19 @@ def test_prompts_that_are_computed_for_minutes_without_a_token_are_found(tmp_pat
     assert "preempted" in found.fix
 
 
+def test_requests_that_wait_for_minutes_while_none_runs_are_found(tmp_path: Path) -> None:
+    (found,) = found_in(tmp_path, *(quiet(10 * n, 0, 5, 0.0) for n in range(1, 25)))
+
+    assert "5 requests wait and no token is computed" in found.message
+    assert "the head of the queue" in found.fix
+
+
 @looped(
     "lines",
     [
         pytest.param([quiet(10 * n, 1, 0, 5.0 + n) for n in range(1, 30)], id="KV fills"),
         pytest.param([quiet(10 * n, 0, 0, 5.0) for n in range(1, 30)], id="nothing runs"),
+        pytest.param([quiet(10 * n, 0, 2, 5.0) for n in range(1, 15)], id="2 wait for 130 seconds"),
         pytest.param([quiet(10 * n, 4, 0, 5.0) for n in range(1, 4)], id="for 20 seconds"),
         pytest.param([prompts(10 * n, 4, 5.0) for n in range(1, 12)], id="prompts for 110 seconds"),
         pytest.param([(quiet if n % 3 else vllm)(10 * n, 4, 0, 5.0) for n in range(1, 30)],
