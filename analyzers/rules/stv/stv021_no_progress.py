@@ -11,10 +11,10 @@ in each of which requests run and no token is generated:
   computed again and again.
 
 Requests that wait while none runs count as well: in a recording, where steps schedule nothing, one
-after the other; in a log for `min_prompt_ns`, as a grammar that is compiled or KV that is loaded may
-be what they wait for. The request that owns most KV blocks meanwhile is named: it may itself wait for
-something that never comes. So are preemptions in that time, and whether those preempted gave their
-blocks back: where they did not, nobody can go on.
+after the other; in a log for `min_prompt_ns`, as they may wait for a grammar that is compiled or
+for KV that is loaded. The request that owns most KV blocks meanwhile is named: it may itself wait
+for something that never comes. Preemptions in that time are counted, and the blocks that they gave
+back: where there are none, nobody can go on.
 
 An engine that never generates (embeddings, scores) is not judged.
 
@@ -71,8 +71,8 @@ FIX_HELD = (
     "and keeps them from the others; preempt it, or let a request that fits pass the head"
 )
 FIX_WAITS = (
-    "see what the head of the queue lacks, as nothing runs that could free it: a prompt longer than "
-    "the pool, a grammar or adapter that is not ready, KV that was to be loaded"
+    "see what the head of the queue lacks, as nothing runs that could free it: its prompt may be "
+    "longer than the pool, its grammar or adapter not ready, its KV not loaded"
 )
 FIX_PROMPTS = (
     "see which requests are preempted each time and why: their prompts are computed again and "

@@ -53,8 +53,9 @@ class Failures:
         self._first_unsure: int | None = None
         self._ts_ns: int | None = None
 
-    def reported(self) -> None:
-        """Note that a line reports what the engine does."""
+    def reported(self, ts_ns: int | None) -> None:
+        """Note that a line reports what the engine does; `ts_ns` is its time, if that is known."""
+        self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
         self._num_after, self._is_stopping = 0, False
         if self._first_unsure is not None:
             del self.messages[self._first_unsure :]
@@ -71,16 +72,16 @@ class Failures:
             self._look_for_an_exception(content)
 
     def _look_for_an_end(self, content: bytes) -> None:
-        if _SHUTDOWN.search(content):
-            self._is_stopping = True
-            self._add("shutdown", content)
-        elif _FATAL.search(content):
+        if _FATAL.search(content):
             self._num_since_failure = 0
             if _SURE.search(content):
                 self._first_unsure = None
             elif self._first_unsure is None:
                 self._first_unsure = len(self.messages)
             self._add("fatal", content)
+        else:  # no fatal line: clients log that they shut down when they find the engine dead
+            self._is_stopping = True
+            self._add("shutdown", content)
 
     def end(self, near_ns: int | None) -> tuple[LogMessage, ...]:
         """Return the messages, with the last line if other lines than reports end the log."""

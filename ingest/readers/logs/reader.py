@@ -62,7 +62,7 @@ class EngineLog:
                     self._failures.other(content)
             elif kind := self._take(match[0].decode(), content, is_whole=is_whole):
                 if self._failures is not None:
-                    self._failures.reported()
+                    self._failures.reported(self.rows.latest_ns or None)
                 yield kind
         for each in self._formats:
             each.end(self.rows)

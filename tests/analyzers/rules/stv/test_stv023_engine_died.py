@@ -55,12 +55,27 @@ def test_the_error_and_the_last_report_before_it_are_named(tmp_path: Path) -> No
          "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)"),
         ("[09/04/2026-19:08:00] [TRT-LLM] [E] Error in event loop: bad state",
          "Error in event loop: bad state"),
+        ("ERROR 03-11 06:01:10 [core_client.py:600] Engine core proc EngineCore_DP0 died "
+         "unexpectedly, shutting down client.", "EngineCore_DP0 died unexpectedly"),
     ],
 )  # fmt: skip
 def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error: str) -> None:
     (found,) = EngineDied().check(log_of(tmp_path, *(sglang(n, 4, 0, 0.5) for n in range(9)), line))
 
     assert error in found.message
+
+
+def test_a_fatal_line_without_a_year_is_placed_beside_the_reports(tmp_path: Path) -> None:
+    line = "[rank3]:[E913 16:01:10.5 ProcessGroupNCCL.cpp:632] Watchdog caught collective " \
+        "operation timeout: WorkNCCL(SeqNum=9)"  # fmt: skip
+    trace = log_of(tmp_path, *(sglang(n, 4, 0, 0.5) for n in range(9)), line)
+
+    (found,) = EngineDied().check(trace)
+
+    last_ns = found.evidence["last report_ns"]
+    assert isinstance(last_ns, int)
+    assert found.ts_ns is not None
+    assert last_ns < found.ts_ns < last_ns + 86_400 * 10**9
 
 
 @looped(
