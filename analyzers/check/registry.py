@@ -87,6 +87,7 @@ from stepscope.analyzers.rules.stv.stv021_no_progress import NoProgress
 from stepscope.analyzers.rules.stv.stv022_reports_stopped import ReportsStopped
 from stepscope.analyzers.rules.stv.stv023_engine_died import EngineDied
 from stepscope.analyzers.rules.stv.stv024_priority_inverted import PriorityInverted
+from stepscope.analyzers.rules.stv.stv025_long_queue import LongQueue
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
@@ -133,6 +134,7 @@ RULES: tuple[Rule, ...] = (
     ReportsStopped(),
     EngineDied(),
     PriorityInverted(),
+    LongQueue(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),

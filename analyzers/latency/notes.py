@@ -12,6 +12,7 @@ from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.analyzers.views.requests import REQUEST, events
+from stepscope.ingest.derive import states
 from stepscope.ingest.derive.log_steps import LENGTHS
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.schema import STEP_KINDS
@@ -81,10 +82,20 @@ def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
 
 
 def _inferred(trace: Trace) -> Iterator[str]:
-    if num := phases_of_lifecycle(trace).select(pl.struct(REQUEST).n_unique()).collect().item():
+    inferred = phases_of_lifecycle(trace).select(*REQUEST, "work").unique().collect()
+    if num := inferred.select(REQUEST).n_unique():
+        is_prefill = inferred["work"] == NUMBER_OF["prefill"]
+        prefill = "prefill is the time from admission to the first token, "
+        decode = "decode from there to the end"
+        alone = "decode is the time from the first token to the end"
         yield (
-            f"no batches of {times(num, 'request')} are recorded: prefill is the time from "
-            "admission to the first token, decode from there to the end"
+            f"no batches of {times(num, 'request')} are recorded: "
+            f"{prefill + decode if is_prefill.any() else alone}"
+        )
+    if unknown := _admission_unknown(trace):
+        yield (
+            f"when {times(unknown, 'request')} {'was' if unknown == 1 else 'were'} admitted is not "
+            "recorded: whether the time before the first token was queue or prefill is unknown"
         )
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
@@ -98,6 +109,13 @@ def _inferred(trace: Trace) -> Iterator[str]:
     if num := report.inferred.get(LENGTHS, 0) if report else 0:
         how = LENGTHS.partition(", ")[2]
         yield f"how long {times(num, 'step')} took is inferred: {how}"
+
+
+def _admission_unknown(trace: Trace) -> int:
+    """How many requests were served without a recorded admission."""
+    is_unknown = pl.col("state") == states.UNKNOWN
+    rows = states.request_states(trace.lifecycle).filter(is_unknown)
+    return int(rows.select(pl.struct(REQUEST).n_unique()).collect().item())
 
 
 def _steps_until_the_next(trace: Trace) -> int:
@@ -140,6 +158,8 @@ def _unknown(
 def _why(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> str:
     if lines["request"].is_null().all():
         return _why_of_steps(trace, ran)
+    if not trace.has("batch_rows") and _admission_unknown(trace):
+        return "the admission of requests is not recorded"
     if not trace.has("decisions"):
         return "the trace has no decisions, which say why a request is not in a batch"
     if not trace.has("batch_rows"):

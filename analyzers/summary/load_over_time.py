@@ -10,6 +10,7 @@ import polars as pl
 
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.requests import turns
+from stepscope.ingest.derive import states
 from stepscope.ingest.trace import Trace
 
 Ints = npt.NDArray[np.int64]
@@ -73,10 +74,17 @@ def _by_rank(told: pl.DataFrame, name: str) -> tuple[OverTime, ...]:
 
 
 def _waiting(trace: Trace) -> tuple[OverTime, ...]:
-    """How many requests waited, from when each began to and no longer did."""
+    """How many requests waited, from when each began to and no longer did.
+
+    Nothing of a rank with a request that was served without a recorded admission: until its first
+    token it may have waited or run.
+    """
+    unknown = pl.col("state") == states.UNKNOWN
+    ranks = states.request_states(trace.lifecycle).filter(unknown).select("rank").unique()
     waits = pl.col("is_waiting").cast(pl.Int64)
     by = (waits - waits.shift(1).over("rank", "request").fill_null(0)).alias("by")
-    changes = turns(trace).select("rank", "ts_ns", by).group_by("rank", "ts_ns").agg(pl.sum("by"))
+    known = turns(trace).join(ranks, on="rank", how="anti", maintain_order="left")
+    changes = known.select("rank", "ts_ns", by).group_by("rank", "ts_ns").agg(pl.sum("by"))
     value = pl.col("by").cum_sum().over("rank").cast(pl.Float64)
     told = changes.sort("rank", "ts_ns").select("rank", "ts_ns", value=value).collect()
     return _lines(told, FROM_EVENTS)

@@ -13,6 +13,7 @@ from stepscope.ingest.derive.states import (
     ENDED,
     REQUEST,
     RUNNING,
+    UNKNOWN,
     WAITING,
     request_states,
     step_times,
@@ -33,7 +34,9 @@ def request_phases(trace: Trace) -> pl.DataFrame:
     split = _split(running, _with_cuts(trace, running))
     return (
         pl.concat([states.filter(pl.col("phase") != RUNNING), split])
-        .filter(pl.col("phase") != ENDED, pl.col("to_ns").ne_missing(pl.col("from_ns")))
+        .filter(
+            ~pl.col("phase").is_in([ENDED, UNKNOWN]), pl.col("to_ns").ne_missing(pl.col("from_ns"))
+        )
         .sort(*REQUEST, "from_ns")
     )
 

@@ -5,7 +5,10 @@ and in *delivery* from its end there until the front end has given the client th
 that is recorded. It *waits* from its arrival until it is let in (admit, resume), and again when it
 was put back (defer). It is *preempted* from when it was thrown out until it is let in again,
 whatever else is decided about it meanwhile. From when it is let in until it leaves it *runs*: in a
-batch from the beginning of a step to its end, in none in between.
+batch from the beginning of a step to its end, in none in between. A request whose first token is
+recorded, and no admission, was let in at a time that is not known: it is *unknown* from its arrival
+until that token, and runs from there. So is one that finished where no admission of any request is
+recorded.
 
 A core is *running* from when a block begins on it to that block's end. It is *held* while nothing
 runs there and a block has been dispatched to it that has not begun; a block that is behind another
@@ -20,13 +23,14 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 REQUEST = ("rank", "request")
+FIRST_TOKEN = "first-token"  # noqa: S105
 BEFORE = ("receive", "arrive")
 """What happens to a request before anybody has decided anything about it."""
 ENTERS = ("arrive", "preempt", "defer")
 LEAVES = ("admit", "resume")
 ENDS = ("finish", "reject", "abort", "error")
 WAITING, PREEMPTED, RUNNING, ENDED = "waiting", "preempted", "running", "ended"
-FRONT_END, DELIVERY = "front-end", "delivery"
+FRONT_END, DELIVERY, UNKNOWN = "front-end", "delivery", "unknown"
 
 
 def is_list_of_arrivals(trace: Trace) -> bool:
@@ -44,15 +48,15 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
     """What each request was in from event to event, in order of time.
 
     Columns: rank, request, step (of the event), from_ns, to_ns (null where nothing followed), state
-    (FRONT_END, WAITING, PREEMPTED, RUNNING, DELIVERY, ENDED), and `ref` where `lifecycle` numbers
-    its rows by one. Several events of one moment count together, whatever their order: who is
-    preempted and resumed in one moment is where it was.
+    (FRONT_END, WAITING, PREEMPTED, RUNNING, DELIVERY, UNKNOWN, ENDED), and `ref` where `lifecycle`
+    numbers its rows by one. Several events of one moment count together, whatever their order: who
+    is preempted and resumed in one moment is where it was.
     """
     event, state = pl.col("event"), pl.col("state")
     refs = [name for name in ("ref",) if name in lifecycle.collect_schema()]
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
     moments = (
-        lifecycle.filter(event.is_in(["receive", *ENTERS, *LEAVES, *ENDS, "deliver"]))
+        lifecycle.filter(event.is_in(["receive", *ENTERS, *LEAVES, *ENDS, "deliver", FIRST_TOKEN]))
         .drop_nulls(["request", "ts_ns"])
         .with_columns(from_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
         .group_by(*REQUEST, "from_ns")
@@ -65,7 +69,19 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
             ends=event.is_in(ENDS).any(),
             receives=(event == "receive").any(),
             delivers=(event == "deliver").any(),
+            admits=event.is_in(LEAVES).any(),
+            has_token=(event == FIRST_TOKEN).any(),
+            is_token_alone=(event == FIRST_TOKEN).all(),
+            finishes=(event == "finish").any(),
         )
+        .with_columns(
+            is_admission_unknown=~pl.col("admits").any().over(REQUEST)
+            & (
+                pl.col("has_token").any().over(REQUEST)
+                | (pl.col("finishes").any().over(REQUEST) & ~pl.col("admits").any().over("rank"))
+            )
+        )
+        .filter(pl.col("is_admission_unknown") | ~pl.col("is_token_alone"))
         .sort(*REQUEST, "from_ns")
         .with_columns(
             has_arrived=pl.col("arrives").cum_max().over(REQUEST),
@@ -86,6 +102,8 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(
             state=pl.when(state == WAITING, pl.col("was_thrown_out") > 0)
             .then(pl.lit(PREEMPTED))
+            .when(state == WAITING, "is_admission_unknown")
+            .then(pl.lit(UNKNOWN))
             .otherwise("state")
         )
         .select(*REQUEST, "step", "from_ns", "to_ns", "state", *refs)
@@ -99,6 +117,8 @@ def _came_to() -> pl.Expr:
     return (
         pl.when(is_out)
         .then(pl.when("delivers_later").then(pl.lit(DELIVERY)).otherwise(pl.lit(ENDED)))
+        .when("is_admission_unknown", "has_token")
+        .then(pl.lit(RUNNING))
         .when(pl.col("change") > 0)
         .then(pl.lit(WAITING))
         .when(is_let_in)

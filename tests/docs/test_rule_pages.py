@@ -28,9 +28,10 @@ AGAIN = "make docs"
 LOG = "a log"
 QUICK = (LOG, "fcfs-preemption", "mix-admission")
 WITHOUT_A_PICTURE = frozenset(
-    {"TRC001", "TRC002", "TRC003", "TRC004", "TRC005", "TRC007", "STV024"}
+    {"TRC001", "TRC002", "TRC003", "TRC004", "TRC005", "TRC007", "STV024", "STV025"}
 )
-"""Rules about a recording itself, and one whose policy the reference engine does not have."""
+"""Rules about a recording itself, about a policy that the reference engine does not have, and about
+traces without batches: it always records these."""
 
 
 @looped("rule", RULES, ids=lambda rule: rule.code)

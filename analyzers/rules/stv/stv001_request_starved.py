@@ -12,6 +12,9 @@ Requests that got nothing, or were overtaken, for too long, by one of two measur
   that was later: a large request may need what all of them hold. In order of arrival no request
   waits that long, whatever the lengths of requests and the speed of the engine are.
 
+Where no batches are recorded, as in spans of OpenTelemetry, arrivals, admissions and ends alone are
+judged. How long a request without a recorded admission waited is not known.
+
 A request that its client aborted before the deadline is not counted. One that was rejected after it
 had waited is, when its deadline came and went.
 
@@ -93,14 +96,22 @@ class RequestStarved:
         starved = _with_batches(trace, slow.lazy()).filter(
             overtaken | (_waiting_share() > self.waited_share)
         )
-        rows = _with_step(trace, starved).sort("rank", "age")
+        # Spans of a request have no event for a preemption: there, none is not the same as 0.
+        has_preemptions = trace.manifest.tables.get("lifecycle") == "complete"
+        rows = (
+            _with_step(trace, starved)
+            .with_columns(has_preemptions=pl.lit(has_preemptions))
+            .sort("rank", "age")
+        )
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         waited_ns, ended = row["waited_ns"] or 0, _how_it_ended(row)
+        preempted = f" and was preempted {times(row['num_preempted'], 'time')}"
+        is_known = row["num_preempted"] or row["has_preemptions"]
         message = (
-            f"{row['request']} {_what_was_wrong(row, ended)}: it {_what_it_did(row)} and was "
-            f"preempted {times(row['num_preempted'], 'time')} while "
+            f"{row['request']} {_what_was_wrong(row, ended)}: it {_what_it_did(row)}"
+            f"{preempted if is_known else ''} while "
             f"{times(row['num_others'], 'other') if row['num_others'] else 'nobody else'} finished"
         )
         evidence: Evidence = {
@@ -108,9 +119,9 @@ class RequestStarved:
             "time in system_ns": row["ended_ns"] - row["arrive_ns"],
             "served_ns": row["served_ns"],
             "recomputed_ns": row["again_ns"],
-            "waited_ns": waited_ns,
+            "waited_ns": row["waited_ns"] if row["served_ns"] is None else waited_ns,
             "longest_in_no_batch_ns": row["end_ns"] - row["ts_ns"],
-            "times preempted": row["num_preempted"],
+            "times preempted": row["num_preempted"] if is_known else None,
             "others finished": row["num_others"],
             "arrived_ns": row["arrive_ns"],
             "deadline_ns": row["deadline_ns"],
@@ -208,6 +219,8 @@ def _how_it_ended(row: Mapping[str, Any]) -> str:
 
 
 def _what_it_did(row: Mapping[str, Any]) -> str:
+    if row["served_ns"] is None and row["waited_ns"] is None:
+        return f"was there for {duration(row['ended_ns'] - row['arrive_ns'])}"
     waited = f"waited {duration(row['waited_ns'] or 0)} in the queue"
     if row["served_ns"] is None:
         return waited

@@ -10,7 +10,7 @@ from stepscope.app.debug.why.rows_by_name import Row
 from stepscope.app.debug.why.running_requests import in_batch
 from stepscope.app.debug.why.short_resources import POOLED, of_pool
 from stepscope.app.debug.why.step_choices import chosen, preempted
-from stepscope.ingest.derive.states import ENDS, ENTERS
+from stepscope.ingest.derive.states import ENDS, ENTERS, FIRST_TOKEN, LEAVES
 from stepscope.ingest.schema import NOT_READY
 
 IN_FAVOUR = ("admitted", "chosen")
@@ -99,7 +99,12 @@ def _undecided(view: View, who: Subject, moved: Row) -> Hop:
             return _behind(view, who, ahead, moved)
     has_batches = view.session.trace.has("batch_rows")
     runs = f"{who} runs, and " + ("is in no batch" if has_batches else "no batch is recorded")
-    link = Link(who, f"{who} waits" if place is not None else runs, view.place_of(moved),
+    waits = (
+        f"{who} waits"
+        if not _is_admission_unknown(view, who)
+        else (f"{who} waits or runs: when it was admitted is not recorded")
+    )
+    link = Link(who, waits if place is not None else runs, view.place_of(moved),
                 proof("lifecycle", moved))  # fmt: skip
     if not len(view.told.about_requests):
         return link, unknown(who, "no decision about any request is recorded")
@@ -113,6 +118,12 @@ def _undecided(view: View, who: Subject, moved: Row) -> Hop:
     says = f"{times(formed, 'step')} formed since, and nobody looked at it"
     change = "a scheduler that looks at it again in each step"
     return link, Root("silent", who, says, change, link.proof)
+
+
+def _is_admission_unknown(view: View, who: Subject) -> bool:
+    """Whether a request was served, and no row says when it was let in."""
+    events = {row["event"] for row in view.life(who.name)}
+    return not events & {*LEAVES} and FIRST_TOKEN in events
 
 
 def _steps_since(view: View, row: Row) -> int:

@@ -41,6 +41,18 @@ def test_where_no_first_token_is_recorded_running_time_is_unknown() -> None:
     assert spent(trace_of(lifecycle=rows)) == {"waiting": 30, "preempted": 15, "unknown": 55}
 
 
+def test_without_an_admission_the_time_before_the_first_token_is_unknown() -> None:
+    trace = trace_of(lifecycle=[row for row in SERVED[:3] if row["event"] != "admit"] + [SERVED[5]])
+
+    assert spent(trace) == {"decode": 60, "unknown": 40}
+    assert blame(trace).notes == (
+        "no batches of 1 request are recorded: decode is the time from the first token to the end",
+        "when 1 request was admitted is not recorded: whether the time before the first token was "
+        "queue or prefill is unknown",
+        "40.0% is unknown: the admission of requests is not recorded",
+    )
+
+
 def test_a_request_in_no_recorded_batch_of_a_recording_is_not_called_prefill_or_decode() -> None:
     steps = [{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 100}]
     row = {"step": 1, "ts_ns": 0, "request": "other", "phase": "decode", "num_tokens": 1}

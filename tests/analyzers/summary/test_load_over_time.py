@@ -42,6 +42,12 @@ def test_who_waited_is_counted_from_events_where_no_step_says_it() -> None:
     }  # fmt: skip
 
 
+def test_who_waited_is_not_counted_where_admissions_are_not_recorded() -> None:
+    told = [event("a", "arrive", 0), event("a", "first-token", 20), event("a", "finish", 40)]
+
+    assert load_over_time(trace_of(lifecycle=told)) == {}
+
+
 @each_file
 def test_load_of_every_file_is_that_of_its_rows(name: str) -> None:
     trace = opened(name)

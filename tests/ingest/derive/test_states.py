@@ -53,6 +53,35 @@ def test_what_is_delivered_in_the_moment_of_the_end_is_delivered() -> None:
     assert told == [(0, 5, "waiting"), (5, 9, "running"), (9, None, "ended")]
 
 
+def test_without_an_admission_it_is_unknown_until_the_first_token() -> None:
+    assert states((0, "arrive"), (5, "first-token"), (9, "finish")) == [
+        (0, 5, "unknown"), (5, 9, "running"), (9, None, "ended"),
+    ]  # fmt: skip
+
+
+def test_a_finish_without_an_admission_says_nothing_of_a_queue() -> None:
+    assert states((0, "arrive"), (9, "finish")) == [(0, 9, "unknown"), (9, None, "ended")]
+
+
+def test_a_finish_without_an_admission_has_waited_where_those_of_others_are_recorded() -> None:
+    events = [("a", 0, "arrive"), ("b", 1, "arrive"), ("b", 2, "admit"), ("a", 9, "finish")]
+    rows = [{"request": name, "ts_ns": at, "event": event} for name, at, event in events]
+    told = request_states(trace_of(lifecycle=rows).lifecycle).collect()
+
+    assert told.filter(request="a")["state"].to_list() == ["waiting", "ended"]
+
+
+@looped("event", ["abort", "reject", "error"])
+def test_what_ends_before_an_admission_has_waited(event: str) -> None:
+    assert states((0, "arrive"), (9, event)) == [(0, 9, "waiting"), (9, None, "ended")]
+
+
+def test_a_first_token_changes_nothing_of_what_was_admitted() -> None:
+    assert states((0, "arrive"), (5, "admit"), (7, "first-token"), (9, "finish")) == [
+        (0, 5, "waiting"), (5, 9, "running"), (9, None, "ended"),
+    ]  # fmt: skip
+
+
 @looped("event", ["finish", "abort", "reject", "error"])
 def test_whatever_ends_a_request_ends_it(event: str) -> None:
     assert states((0, "arrive"), (5, "admit"), (9, event))[-1] == (9, None, "ended")

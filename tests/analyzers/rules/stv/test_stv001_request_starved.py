@@ -36,6 +36,28 @@ def test_a_request_that_is_still_there_after_its_deadline_is_found() -> None:
     assert found.evidence["waited_ns"] == 99
 
 
+def test_spans_without_batches_are_judged_by_their_events_and_say_nothing_of_preemptions() -> None:
+    told = [*life("slow", 0, 90, 95), *life("first", 1, 2, 10), *life("second", 2, 10, 20)]
+    trace = trace_of(lifecycle=told, tables={"lifecycle": "inferred"})
+
+    (found,) = RequestStarved().check(trace)
+
+    assert found.message == (
+        "slow waited 9.0 times its fair share of 10 ns: it waited 90 ns in the queue while "
+        "2 others finished"
+    )
+    assert "times preempted" not in found.evidence
+
+
+def test_a_long_request_without_a_recorded_admission_is_not_said_to_have_waited() -> None:
+    told = [
+        event("long", "arrive", 0), event("long", "first-token", 3), event("long", "finish", 90),
+        *life("first", 1, 2, 10), *life("second", 2, 10, 20),
+    ]  # fmt: skip
+
+    assert starved(*told) == []
+
+
 @looped(("ended_at", "count"), [(40, 0), (50, 1)])
 def test_an_abort_counts_only_from_the_deadline_on(ended_at: int, count: int) -> None:
     rows = [event("r", "arrive", 0, deadline_ns=50), event("r", "abort", ended_at, cause="gone")]
