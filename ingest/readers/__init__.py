@@ -30,6 +30,7 @@ READERS = (
     "rocprofv3.reader.Rocprofv3Reader",
     "xplane.reader.XPlaneReader",
     "otlp.reader.OtlpReader",
+    "jaeger.reader.JaegerReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

@@ -95,12 +95,6 @@ FOREIGN = (
         _has(rb"(?m)^# (?:HELP|TYPE) \w"),
     ),
     Foreign(
-        "these are Jaeger's spans as JSON",
-        "export them as OTLP JSON: let OpenTelemetry's collector write them with its file "
-        "exporter, or ask Jaeger for /api/v3/traces/TRACE_ID",
-        _has(_JSON, rb'"traceID"', rb'"operationName"'),
-    ),
-    Foreign(
         "this is an execution trace of Chakra, a graph without the times of a run",
         CHROME_JSON,
         _has(_JSON, rb'"schema"\s*:\s*"[\w.-]{0,40}chakra'),

@@ -23,8 +23,11 @@ _COLUMNS: dict[str, type[pl.DataType]] = {
     "resource": pl.Int64, "scope": pl.Int64, "rank": pl.Int32, "name": pl.String, "form": pl.String,
     "ts_ns": pl.Int64, "ends_ns": pl.Int64, "args": pl.String,
 }  # fmt: skip
-_RESOURCE, _SCOPE = 2, 4
-"""Among the numbers of what is around a record: those of what says of which service and scope."""
+_RESOURCE, _SCOPE = -4, -2
+"""Among the numbers of what is around a span, from its own list outwards: those of what says of
+which service and scope it is."""
+_LAST = -1
+"""Of what is around a record that names one: what it names."""
 
 
 STAGES = ("prefill_waiting", "prefill_forward", "prefill_chunked_forward", "decode_forward")
@@ -77,25 +80,40 @@ class Collected:
     def add_all(self, records: Iterable[Record]) -> None:
         """Take records up to the limit of events."""
         for record in records:
-            if record.path == RESOURCE:
+            if record.path[-1] == RESOURCE:
                 about = decode.attributes(decode.decoded(record.text) or {})
-                self._name(self.services, _around(record, _RESOURCE), about.get("service.name"))
-                self.origins.add(own.origin_of(about))
+                self.add_resource(_around(record, _LAST), about)
             elif record.path[-1] == "spans":
-                self._add(record)
+                within = _around(record, _RESOURCE), _around(record, _SCOPE)
+                self.add_span(decode.decoded(record.text), *within)
             else:
                 said = decode.decoded(record.text) or {}
-                self._name(self.scopes, _around(record, _SCOPE), said.get("name"))
-            if len(self.rows) > self.limits.events:
-                self.beyond = f"more than {self.limits.events:,} events ({raised_by('events')})"
+                self.name_scope(_around(record, _LAST), said.get("name"))
+            if self.is_full():
                 return
+
+    def is_full(self) -> bool:
+        """Whether the limit of events is reached; it is noted as the end of what is read."""
+        if len(self.rows) <= self.limits.events:
+            return False
+        self.beyond = f"more than {self.limits.events:,} events ({raised_by('events')})"
+        return True
+
+    def add_resource(self, number: int, about: Json) -> None:
+        """Take the attributes of a resource: the name of its service, and the trace it is of."""
+        self._name(self.services, number, about.get("service.name"))
+        self.origins.add(own.origin_of(about))
+
+    def name_scope(self, number: int, name: object) -> None:
+        """Take the name of a scope."""
+        self._name(self.scopes, number, name)
 
     def _name(self, names: dict[int, str], number: int, name: object) -> None:
         if isinstance(name, str) and name and len(names) < self.limits.tracks:
             names[number] = self.texts.name(name)
 
-    def _add(self, record: Record) -> None:
-        said = decode.decoded(record.text)
+    def add_span(self, said: Json | None, resource: int, scope: int) -> None:
+        """Take a span of OTLP, of a resource and a scope by their numbers."""
         span = decode.span_of(said) if said else None
         if said is None or span is None:
             self.skipped[MALFORMED if said is None else TIMELESS] += 1
@@ -103,7 +121,7 @@ class Collected:
         self.read["spans"] += 1
         rank = own.rank_of(span.said)
         self.num_foreign += rank is None
-        within = _around(record, _RESOURCE), _around(record, _SCOPE), rank or 0
+        within = resource, scope, rank or 0
         name, args = self.texts.name(span.name), self.texts.args(span.args)
         ends = None if own.is_open(span.said) else span.ends
         self.rows.add((*within, name, "async", span.begins, ends, args))
@@ -189,4 +207,4 @@ def _id(said: Json, name: str) -> SpanId:
 
 def _around(record: Record, place: int) -> int:
     """A number of what is around a record; 0 where that is not as the format has it."""
-    return record.within[place] if place < len(record.within) else 0
+    return record.within[place] if -place <= len(record.within) else 0

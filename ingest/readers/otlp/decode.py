@@ -21,10 +21,13 @@ import msgspec
 from stepscope.ingest.readers.profile_tables import LIMIT_NS
 
 ROOT = "resourceSpans"
+TEMPO_ROOT = "batches"
+"""What Tempo's first API calls it. Answers of query APIs may wrap either in one more object:
+`{"result": ...}` of Jaeger's, `{"trace": ...}` of Tempo's second."""
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
 """The second is what the first was called before 2022."""
-RESOURCE = (ROOT, "resource")
-DEPTH = 7
+RESOURCE = "resource"
+DEPTH = 8
 """So many brackets are around a span."""
 ERROR = (2, "STATUS_CODE_ERROR")
 _SCOPE_NAMES = ("scope", "instrumentationLibrary")
@@ -69,10 +72,15 @@ class Request(NamedTuple):
 
 def is_record(path: tuple[str, ...]) -> bool:
     """Whether an object at that path is a span, or says whose the spans beside it are."""
-    if path == RESOURCE:
+    path = path[_num_wrappers(path) :]
+    if len(path) == 2 and path[0] in (ROOT, TEMPO_ROOT) and path[1] == RESOURCE:
         return True
-    is_within = len(path) == 3 and path[0] == ROOT and path[1] in SCOPES
+    is_within = len(path) == 3 and path[0] in (ROOT, TEMPO_ROOT) and path[1] in SCOPES
     return is_within and path[2] in ("spans", *_SCOPE_NAMES)
+
+
+def _num_wrappers(path: tuple[str, ...]) -> int:
+    return int(len(path) > 1 and path[0] not in (ROOT, TEMPO_ROOT))
 
 
 def decoded(text: bytes) -> Json | None:

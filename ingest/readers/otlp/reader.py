@@ -14,7 +14,7 @@ from stepscope.ingest.manifest import ClockInfo, Manifest
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import blocks_of
 from stepscope.ingest.readers.otlp.collect import Collected
-from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, is_record
+from stepscope.ingest.readers.otlp.decode import DEPTH, ROOT, SCOPES, TEMPO_ROOT, is_record
 from stepscope.ingest.readers.otlp.own import Origin
 from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
 from stepscope.ingest.readers.profile_tables import profile_tables
@@ -22,7 +22,6 @@ from stepscope.ingest.readers.seam import OneFile
 from stepscope.ingest.readers.text.json_records import JsonRecords, begins_object
 
 BACKWARDS = "end before begin taken as its begin"
-_MARK = f'"{ROOT}"'.encode()
 _MOST_SHOWN = 64
 ABOUT_REQUESTS = (
     "requests arrive when their span begins; when they were let in, and had their first token, is "
@@ -42,7 +41,10 @@ class OtlpReader(OneFile):
 
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell an object that names spans of resources."""
-        return begins_object(head) and _MARK in head
+        is_tempo = f'"{TEMPO_ROOT}"'.encode() in head and any(
+            f'"{scopes}"'.encode() in head for scopes in SCOPES
+        )
+        return begins_object(head) and (f'"{ROOT}"'.encode() in head or is_tempo)
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
@@ -54,33 +56,45 @@ class OtlpReader(OneFile):
         found.add_all(records)
         found.add_stages()
         ended = found.beyond or blocks.damage or records.ended
-        if not found.read:
-            where = f": {ended} after {records.num_bytes:,} bytes" if ended else ""
-            raise (TruncatedTrace if ended else TraceError)(
-                f"no span of it can be read{where}", where=str(path), todo="export it again"
-            )
-        spans, num_backwards = spans_of(found)
-        origin = found.origin
-        profile = profile_tables(_earlier(spans, origin))
-        notes = [f"{ended} after {records.num_bytes:,} bytes; all before is kept"] if ended else []
-        has_stages = [bool(request.stages) for request in found.requests.values()]
-        notes += [ABOUT_REQUESTS] if not all(has_stages) else []
-        notes += [ABOUT_STAGES] if any(has_stages) else []
-        repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
-        report = profile.report(found.read, found.skipped, repaired, notes)
-        config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}
-        manifest = profile.manifest("OpenTelemetry", "", 0, report, config, closed=ended is None)
-        manifest = replace(manifest, clock=ClockInfo("wall"))
-        if origin is not None:
-            manifest = replace(manifest, clock=origin.clock, producer=origin.producer,
-                               producer_version=origin.version,
-                               closed=manifest.closed and origin.closed)  # fmt: skip
-        if not found.requests and not found.own:
-            return profile.tables, manifest
-        lifecycle = _earlier(lifecycle_of(found), origin)
-        told = "inferred" if origin is None else _told(found, origin)
-        tables: dict[str, Frame] = {"lifecycle": lifecycle, **profile.tables}
-        return tables, replace(manifest, tables={"lifecycle": told, **manifest.tables})
+        return trace_of(found, ended, records.num_bytes, path, "OpenTelemetry")
+
+
+def trace_of(
+    found: Collected, ended: str | None, num_bytes: int, path: Path, producer: str
+) -> tuple[dict[str, Frame], Manifest]:
+    """The tables of what was collected, and a manifest; raises `TraceError` if there is no span.
+
+    `ended` says why reading stopped before the end of the file, after `num_bytes`; None if not.
+    """
+    if not found.read:
+        where = f": {ended} after {num_bytes:,} bytes" if ended else ""
+        skipped = ", ".join(f"{num:,} {what}" for what, num in found.skipped.items())
+        where += f" ({skipped})" if skipped else ""
+        raise (TruncatedTrace if ended else TraceError)(
+            f"no span of it can be read{where}", where=str(path), todo="export it again"
+        )
+    spans, num_backwards = spans_of(found)
+    origin = found.origin
+    profile = profile_tables(_earlier(spans, origin))
+    notes = [f"{ended} after {num_bytes:,} bytes; all before is kept"] if ended else []
+    has_stages = [bool(request.stages) for request in found.requests.values()]
+    notes += [ABOUT_REQUESTS] if not all(has_stages) else []
+    notes += [ABOUT_STAGES] if any(has_stages) else []
+    repaired = {BACKWARDS: num_backwards, **found.texts.repaired}
+    report = profile.report(found.read, found.skipped, repaired, notes)
+    config = {"services": sorted({*found.services.values()})[:_MOST_SHOWN]}
+    manifest = profile.manifest(producer, "", 0, report, config, closed=ended is None)
+    manifest = replace(manifest, clock=ClockInfo("wall"))
+    if origin is not None:
+        manifest = replace(manifest, clock=origin.clock, producer=origin.producer,
+                           producer_version=origin.version,
+                           closed=manifest.closed and origin.closed)  # fmt: skip
+    if not found.requests and not found.own:
+        return profile.tables, manifest
+    lifecycle = _earlier(lifecycle_of(found), origin)
+    told = "inferred" if origin is None else _told(found, origin)
+    tables: dict[str, Frame] = {"lifecycle": lifecycle, **profile.tables}
+    return tables, replace(manifest, tables={"lifecycle": told, **manifest.tables})
 
 
 def _earlier(rows: pl.DataFrame, origin: Origin | None) -> pl.DataFrame:

@@ -151,7 +151,6 @@ MADE: dict[str, Callable[[Path], bytes]] = {
     "a single Parquet file": lambda _: b"PAR1" + bytes(26),
     "a result of a serving benchmark": lambda _: b'{"ttfts": [0.1]}',
     "one scrape of metrics": lambda _: b"# TYPE vllm:x gauge\nvllm:x 1.0\n",
-    "Jaeger's spans": lambda _: b'{"data": [{"traceID": "a", "operationName": "b"}]}',
     "an execution trace of Chakra": lambda _: b'{"schema": "1.1.1-chakra.0.0.4"}',
     "a log of TensorRT-LLM without": lambda _: b"[09/04/2026-19:08:00] [TRT-LLM] [I] started\n",
     "a log of Text Generation Inference": lambda _: b"INFO text_generation_router: up\n",

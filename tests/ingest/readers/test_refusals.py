@@ -14,7 +14,6 @@ FILES = {
     "benchmark": ('{"backend": "vllm", "ttfts": [0.1], "itls": [[0.01]]}', "server's log"),
     "benchmark summary": ('{"mean_ttft_ms": 4, "request_throughput": 9}', "server's log"),
     "metrics": ("# HELP vllm:x y\n# TYPE vllm:x gauge\nvllm:x 1.0\n", "CSV"),
-    "jaeger": ('{"data": [{"traceID": "a", "spans": [{"operationName": "x"}]}]}', "OTLP"),
     "chakra": ('{"schema": "1.1.1-chakra.0.0.4", "nodes": []}', "torch.profiler"),
     "tensorrt": ("[09/04/2026-19:08:00] [TRT-LLM] [I] Starting the executor\n", "print_iter_log"),
     "tgi": ("2026-01-01T00:00:00Z  INFO text_generation_router: Connected\n", "profile"),

@@ -225,6 +225,18 @@ def test_objects_where_lists_should_be_cost_no_span(tmp_path: Path) -> None:
     assert rows(opened(tmp_path, bare), "spans", "name", "track") == [("a", "service")]
 
 
+@looped("wrap", [
+    lambda spans: {"result": spans}, lambda spans: {"trace": spans},
+    lambda spans: {"batches": spans["resourceSpans"]},
+    lambda spans: {"trace": {"batches": spans["resourceSpans"]}},
+])  # fmt: skip
+def test_answers_of_jaeger_and_tempo_hold_the_same_spans(tmp_path: Path, wrap: Any) -> None:
+    trace = opened(tmp_path, wrap(exported(SERVED)))
+
+    assert trace.num_rows("lifecycle") == 4
+    assert rows(trace, "spans", "track") == ["vllm / vllm.llm_engine"]
+
+
 def test_metrics_and_logs_among_the_lines_are_no_spans(tmp_path: Path) -> None:
     trace = opened(tmp_path, {"resourceMetrics": [{"a": 1}]}, exported(span("a", 0, 1)))
 
