@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
@@ -15,7 +15,10 @@ from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive import states
 from stepscope.ingest.derive.log_steps import LENGTHS
 from stepscope.ingest.derive.states import is_list_of_arrivals
+from stepscope.ingest.quantiles import quantile_of
+from stepscope.ingest.readers.benchmark.decode import ITL, LATENCY, TTFT
 from stepscope.ingest.schema import STEP_KINDS
+from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
 
@@ -47,6 +50,11 @@ def notes(
 
 def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> list[str]:
     """Why a trace has no latencies; nothing where it has some."""
+    if stated := list(_stated_latencies(trace)):
+        return [
+            "when requests were sent is not recorded, so no cause of a latency is known",
+            *stated,
+        ]
     if is_list_of_arrivals(trace):
         num_arrivals = trace.num_rows("lifecycle")
         return [
@@ -68,6 +76,23 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
         "to explain",
         *([cores] if trace.has("core_spans") else []),
     ]
+
+
+def _stated_latencies(trace: Trace) -> Iterator[str]:
+    """Latencies that a file without times states of each request."""
+    if trace.manifest.clock.has_times:
+        return
+    for name in (TTFT, ITL, LATENCY):
+        is_it = (pl.col("name") == name) & (pl.col("unit") == "s")
+        seconds = trace.counters.filter(is_it).select("value").collect()["value"]
+        if seconds.is_empty():
+            continue
+        lengths = (seconds * SECOND).round().cast(pl.Int64)
+        quantiles = ", ".join(
+            f"{label} {duration(quantile_of(lengths, at) or 0)}"
+            for label, at in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0))
+        )
+        yield f"{name} of {times(len(seconds), 'request')}: {quantiles}"
 
 
 def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:

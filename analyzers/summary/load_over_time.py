@@ -76,9 +76,12 @@ def _by_rank(told: pl.DataFrame, name: str) -> tuple[OverTime, ...]:
 def _waiting(trace: Trace) -> tuple[OverTime, ...]:
     """How many requests waited, from when each began to and no longer did.
 
-    Nothing of a rank with a request that was served without a recorded admission: until its first
-    token it may have waited or run.
+    Nothing where it is not known: of a list of arrivals, on no clock, and of a rank with a request
+    that was served without a recorded admission, which may have waited or run until its first
+    token.
     """
+    if states.is_list_of_arrivals(trace) or not trace.manifest.clock.has_times:
+        return ()
     unknown = pl.col("state") == states.UNKNOWN
     ranks = states.request_states(trace.lifecycle).filter(unknown).select("rank").unique()
     waits = pl.col("is_waiting").cast(pl.Int64)

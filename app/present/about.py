@@ -37,7 +37,7 @@ def how_many(findings: Iterable[Finding]) -> str:
 def took(trace: Trace) -> Iterator[tuple[str, str]]:
     """How long it took, and when it began where the clock says so."""
     times = extents(trace).values()
-    if not times:
+    if not times or not trace.manifest.clock.has_times:
         return
     began, ended = min(first for first, _ in times), max(last for _, last in times)
     moment = date(trace, began)

@@ -31,6 +31,7 @@ READERS = (
     "xplane.reader.XPlaneReader",
     "otlp.reader.OtlpReader",
     "jaeger.reader.JaegerReader",
+    "benchmark.reader.BenchmarkReader",
     "logs.reader.EngineLogReader",
 )
 """Module and class of each, in the order in which they are tried."""

@@ -83,10 +83,11 @@ FOREIGN = (
         _begins(b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
     ),
     Foreign(
-        "this is a result of a serving benchmark (vllm bench serve, SGLang's bench_serving), "
-        "which knows requests from the client's side alone",
-        "open the server's log of that time, or record the server (docs/attach.md)",
-        _has(_JSON, rb'"(?:ttfts|itls|mean_ttft_ms|request_throughput)"'),
+        "this is a result of a serving benchmark (vllm bench serve, SGLang's bench_serving) with "
+        "totals alone, which lists no requests",
+        "run it again with --save-detailed (vllm bench serve) or --output-details (SGLang's "
+        "bench_serving), or open the server's log of that time",
+        _has(_JSON, rb'"(?:ttfts|itls|mean_ttft_ms|request_throughput|total_input_tokens)"'),
     ),
     Foreign(
         "this is one scrape of metrics in Prometheus' text format",

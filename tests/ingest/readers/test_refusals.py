@@ -11,8 +11,8 @@ from stepscope.ingest.trace import Trace
 from tests.looped import looped
 
 FILES = {
-    "benchmark": ('{"backend": "vllm", "ttfts": [0.1], "itls": [[0.01]]}', "server's log"),
-    "benchmark summary": ('{"mean_ttft_ms": 4, "request_throughput": 9}', "server's log"),
+    "benchmark": ('{"mean_ttft_ms": 4, "request_throughput": 9}', "--save-detailed"),
+    "benchmark of inputs": ('{"total_input_tokens": 4, "completed": 9}', "server's log"),
     "metrics": ("# HELP vllm:x y\n# TYPE vllm:x gauge\nvllm:x 1.0\n", "CSV"),
     "chakra": ('{"schema": "1.1.1-chakra.0.0.4", "nodes": []}', "torch.profiler"),
     "tensorrt": ("[09/04/2026-19:08:00] [TRT-LLM] [I] Starting the executor\n", "print_iter_log"),

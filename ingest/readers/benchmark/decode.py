@@ -1,0 +1,148 @@
+"""What a result of a serving benchmark says of each request, as its client measured it.
+
+{"backend": "vllm", "request_rate": "inf", "duration": 5.1, "completed": 3,
+    "input_lens": [100, ...], "output_lens": [10, ...],
+    "ttfts": [0.1, ...], "itls": [[0.01, ...], ...],
+    "start_times": [731.2, ...], "latencies": [0.2, ...], "errors": ["", ...]}
+
+Lists have an element for each request, in the order in which they were sent; times are in seconds.
+`start_times` are those of a monotonic clock. vLLM writes one object, or a line for each run with
+`--append-result`, and lists only with `--save-detailed` (`vllm/benchmarks/serve.py`); SGLang writes
+a line for each run, and lists only with `--output-details`, without start times
+(`python/sglang/bench_serving.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stepscope.ingest.times import SECOND
+
+TIMES = ("ttfts", "itls", "latencies")
+TTFT, ITL, LATENCY = "time to first token", "mean time between tokens", "latency"
+"""Counters of requests without a start, in seconds; the track is the request."""
+LENGTHS = ("input_lens", "output_lens")
+ABOUT_RUN = (
+    "backend", "endpoint_type", "label", "model_id", "dataset_name", "num_prompts", "request_rate",
+    "burstiness", "max_concurrency", "date", "duration", "completed", "failed",
+)  # fmt: skip
+"""What is kept of the run itself."""
+NOT_A_TIME = "values of requests that are no time or no length, left out"
+_LAST_S = 1 << 31
+_MOST_TOKENS = 1 << 48
+_LONGEST_CAUSE = 200
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as its client saw it; null is what the file does not say. Times are durations."""
+
+    start_ns: int | None
+    first_ns: int | None
+    gaps_ns: tuple[int, ...] | None
+    """Between one chunk of the answer and the next."""
+    took_ns: int | None
+    prompt_len: int | None
+    num_tokens: int | None
+    error: str | None
+
+    @property
+    def has_gap_per_token(self) -> bool:
+        """Whether each gap is before one token: then the time of each is known."""
+        return self.gaps_ns is not None and len(self.gaps_ns) + 1 == self.num_tokens
+
+
+def values_of(text: str) -> Iterator[Json | None]:
+    """The objects of a file one after the other; ends with None where one is cut off or damaged."""
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            yield None
+            return
+        yield value if isinstance(value, dict) else {}
+
+
+def about(result: Json) -> dict[str, Any]:
+    """Settings and totals of a run, as far as they are numbers or short texts."""
+    plain = {key: result[key] for key in ABOUT_RUN if key in result}
+    return {
+        key: value if not isinstance(value, float) or math.isfinite(value) else str(value)
+        for key, value in plain.items()
+        if isinstance(value, int | float) or (isinstance(value, str) and len(value) < 256)
+    }
+
+
+def requests_of(result: Json, limit: int, skipped: Counter[str]) -> list[Request]:
+    """The requests of a result, at most `limit`; none where it has only totals."""
+    lists = {name: _list(result, name) for name in (*TIMES, *LENGTHS, "start_times", "errors")}
+    num_requests = max((len(lists[name]) for name in (*TIMES, *LENGTHS)), default=0)
+    if not any(lists[name] for name in TIMES):
+        return []
+    return [_request(lists, place, skipped) for place in range(min(num_requests, limit))]
+
+
+def _list(result: Json, name: str) -> list[Any]:
+    value = result.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _request(lists: Mapping[str, list[Any]], place: int, skipped: Counter[str]) -> Request:
+    def at(name: str) -> Any:
+        return lists[name][place] if place < len(lists[name]) else None
+
+    def duration(value: Any) -> int | None:
+        if value is None:
+            return None
+        found = _nanoseconds(value)
+        skipped[NOT_A_TIME] += found is None
+        return found
+
+    def length(value: Any) -> int | None:
+        if value is None:
+            return None
+        is_length = isinstance(value, int) and not isinstance(value, bool)
+        is_length = is_length and 0 <= value < _MOST_TOKENS
+        skipped[NOT_A_TIME] += not is_length
+        return value if is_length else None
+
+    error = _cause(at("errors"))
+    gaps = at("itls")
+    gaps_ns = [duration(gap) for gap in gaps] if isinstance(gaps, list) else None
+    is_whole = gaps_ns is not None and None not in gaps_ns
+    known_gaps = tuple(gap for gap in gaps_ns or () if gap is not None) if is_whole else None
+    # A time of 0 is that of a request that got no token, or whose answer was not streamed.
+    first_ns = duration(at("ttfts")) or None
+    num_tokens = length(at("output_lens"))
+    took_ns = duration(at("latencies")) or None
+    if took_ns is None and first_ns is not None and known_gaps is not None:
+        is_over = bool(known_gaps) or num_tokens in {0, 1} or error is not None
+        took_ns = first_ns + sum(known_gaps) if is_over else None
+    return Request(
+        duration(at("start_times")), first_ns, known_gaps, took_ns, length(at("input_lens")),
+        num_tokens, error,
+    )  # fmt: skip
+
+
+def _nanoseconds(value: Any) -> int | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or not 0 <= value < _LAST_S:
+        return None
+    return round(value * SECOND)
+
+
+def _cause(error: Any) -> str | None:
+    """The last line of an error: of a traceback, the one that says what it was."""
+    if not isinstance(error, str) or not error.strip():
+        return None
+    return error.strip().splitlines()[-1].strip()[:_LONGEST_CAUSE]
