@@ -37,8 +37,7 @@ def notes(
         yield from _of_runs(trace, lines)
     elif late := int((~named["has_arrival"]).sum()):
         yield f"{times(late, 'request')} without an arrival: counted from where first seen"
-    if still := int(named["outcome"].is_null().sum()):
-        yield f"{times(still, 'request')} without an end: counted as far as the trace goes"
+    yield from _without_ends(trace, named.filter(pl.col("outcome").is_null()))
     if again := _used_again(trace):
         yield f"{times(again, 'request id')} used again: all that has one id is told as one request"
     yield from _inferred(trace)
@@ -76,6 +75,19 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
         "to explain",
         *([cores] if trace.has("core_spans") else []),
     ]
+
+
+def _without_ends(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
+    """How long requests without an end are counted; `lines` are those."""
+    with_events = events(trace).select(REQUEST).unique().collect()
+    present = len(lines.join(with_events, on=REQUEST, how="semi"))
+    if present:
+        yield f"{times(present, 'request')} without an end: counted as far as the trace goes"
+    if others := len(lines) - present:
+        yield (
+            f"{times(others, 'request')} without any event: counted until the end of the last "
+            "batch that each was in; what became of them after that is not recorded"
+        )
 
 
 def _stated_latencies(trace: Trace) -> Iterator[str]:

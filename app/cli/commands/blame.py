@@ -152,7 +152,8 @@ def _text(
     if len(blamed.requests) == 1:
         return [*_one(trace, blamed, width, judged), *_spaced(note_lines(blamed))]
     rows = shown.to_dicts()
-    which = f"{len(rows):,} of {len(blamed.requests):,} requests, by {sort}"
+    what = "requests" if blamed.names_requests else "ranks"
+    which = f"{len(rows):,} of {len(blamed.requests):,} {what}, by {sort}"
     waterfall = waterfall_lines(Bars(blamed), rows, width, which)
     slo = _slo_lines(judged, len(rows)) if judged else []
     parts = (summary_lines(blamed), slo, waterfall, note_lines(blamed))

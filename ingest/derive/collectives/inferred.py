@@ -204,11 +204,17 @@ def _launches(ran: pl.DataFrame, hosts: pl.DataFrame, spans: pl.DataFrame) -> pl
 
 
 def _of_hosts(hosts: pl.DataFrame, ran: pl.DataFrame) -> pl.DataFrame:
-    """The host's collectives, entered and left when their kernels began and ended."""
+    """The host's collectives, entered and left when their kernels began and ended.
+
+    A call outside of all tags, as of autograd's thread, is of the step that its kernels are of.
+    """
     began, ended = pl.col("ts_ns").min(), (pl.col("ts_ns") + pl.col("dur_ns")).max()
     kernels = ran.drop_nulls("host").group_by("host").agg(
         began=began, lasted=ended - began, on=pl.col("stream").first(),
         named=operation_of(pl.col("name")).drop_nulls().first(),
+        step_of_kernels=pl.when(pl.col("step").drop_nulls().n_unique() == 1).then(
+            pl.col("step").drop_nulls().first()
+        ),
     )  # fmt: skip
     return (
         hosts.join(kernels, on="host", how="left", maintain_order="left")
@@ -216,6 +222,7 @@ def _of_hosts(hosts: pl.DataFrame, ran: pl.DataFrame) -> pl.DataFrame:
             pl.coalesce("began", "ts_ns").alias("ts_ns"),
             pl.coalesce("lasted", "dur_ns").alias("dur_ns"),
             pl.coalesce("op", "named").alias("op"),
+            pl.coalesce("step", "step_of_kernels").alias("step"),
             pl.col("on").alias("stream"),
         )
         .filter(pl.col("op").is_not_null() | pl.col("began").is_not_null())

@@ -53,6 +53,32 @@ def test_without_an_admission_the_time_before_the_first_token_is_unknown() -> No
     )
 
 
+def test_requests_of_batches_alone_are_counted_until_their_last_batch_and_said_to_be() -> None:
+    steps = [{"step": n, "kind": "decode", "ts_ns": 100 * n, "dur_ns": 50} for n in range(3)]
+    rows = [
+        {"step": n, "ts_ns": 100 * n, "request": request, "phase": "decode", "num_tokens": 1}
+        for n, request in ((0, "a"), (1, "a"), (0, "b"), (1, "b"), (2, "b"))
+    ]
+    blamed = blame(trace_of(steps=steps, batch_rows=rows))
+
+    assert dict(blamed.requests.select("request", "latency_ns").rows()) == {"a": 150, "b": 250}
+    assert blamed.notes == (
+        "2 requests without an arrival: counted from where first seen",
+        "2 requests without any event: counted until the end of the last batch that each was in; "
+        "what became of them after that is not recorded",
+    )
+
+
+def test_a_request_that_was_still_there_is_counted_until_the_end_of_the_trace() -> None:
+    told = [event("r", "arrive", 0), event("r", "admit", 5), event("q", "arrive", 0)]
+    steps = [{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 90}]
+
+    blamed = blame(trace_of(lifecycle=told, steps=steps))
+
+    assert blamed.requests["latency_ns"].to_list() == [90, 90]
+    assert "2 requests without an end: counted as far as the trace goes" in blamed.notes
+
+
 def test_a_request_in_no_recorded_batch_of_a_recording_is_not_called_prefill_or_decode() -> None:
     steps = [{"step": 1, "kind": "decode", "ts_ns": 0, "dur_ns": 100}]
     row = {"step": 1, "ts_ns": 0, "request": "other", "phase": "decode", "num_tokens": 1}

@@ -145,6 +145,18 @@ def test_a_profile_without_requests_has_its_run_blamed(
     assert "note: the trace names no requests" in run.out
 
 
+def test_runs_of_several_ranks_are_counted_as_ranks(stepscope: Command, tmp_path: Path) -> None:
+    steps = [
+        {"rank": rank, "step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "decode"} for rank in (0, 1)
+    ]
+    save_trace(trace_of(steps=steps, ranks=(0, 1)), tmp_path / "two.trace")
+
+    run = stepscope("blame", tmp_path / "two.trace")
+
+    assert "waterfall of 2 of 2 ranks, by latency" in run.out
+    assert "2 of 2 requests" not in run.out
+
+
 def test_a_trace_with_nothing_in_it_says_so(stepscope: Command, tmp_path: Path) -> None:
     save_trace(trace_of(counters=[{"name": "x", "value": 1.0}]), tmp_path / "empty.trace")
 

@@ -48,6 +48,26 @@ def test_a_collective_is_entered_and_left_as_its_kernel_begins_and_ends(tmp_path
     ]
 
 
+def test_a_call_of_another_thread_is_of_the_step_that_launched_its_kernel(tmp_path: Path) -> None:
+    """As autograd's thread calls it: its annotations and the tags of steps are on two threads."""
+    tags = [slice_(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (1, 2)]
+    of_autograd = {"tid": 2}
+    calls = [call(ts, {"External id": ts}) | of_autograd for ts in (110, 210)]
+    launches = [
+        slice_("cudaLaunchKernel", ts + 1, 2, cat="cuda_runtime", args={"correlation": ts})
+        | of_autograd
+        for ts in (110, 210)
+    ]
+    kernels = [
+        kernel(ts + 20, "ncclDevKernel_AllReduce", {"External id": ts, "correlation": ts})
+        for ts in (110, 210)
+    ]
+
+    trace = open_events(tmp_path, *tags, *calls, *launches, *kernels)
+
+    assert rows(trace, "collectives", "ts_ns", "step") == [(130_000, 1), (230_000, 2)]
+
+
 def test_the_ranks_of_a_long_list_are_told_by_start_stride_and_size(tmp_path: Path) -> None:
     regular = {"Global rank start": 1, "Global rank stride": 4, "Group size": 3}
     abbreviated = {"Process Group Ranks": "[1, 5, ...]"}
