@@ -17,6 +17,8 @@ TIMELESS = "without a time"
 BACKWARDS = "end before begin taken as its begin"
 PER_PROCESS = 1 << 24
 """So many numbers of threads a process has in a serialized number."""
+_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
+_MOST_DIAGNOSTICS, _LONGEST_DIAGNOSTIC = 12, 240
 NAMES = "NVTX names of domains, categories and threads"
 _COLUMNS: dict[str, pl.DataType] = {
     "ts_ns": pl.Int64(), "dur_ns": pl.Int64(), "correlation": pl.Int64(), "form": FORM,
@@ -84,6 +86,38 @@ def metrics(opened: Database, found: Collected) -> pl.DataFrame:
         name=pl.coalesce("metricName", unnamed),
         value="value",
     )
+
+
+def ran_on_devices(found: Collected) -> bool:
+    """Whether any kernel, copy or fill of a device was read."""
+    ran = [source.table for source in SOURCES if source.category in _ON_DEVICE]
+    return any(found.read[table] for table in ran)
+
+
+def diagnostics(opened: Database) -> list[str]:
+    """What Nsight Systems itself wrote about the collection: errors, then warnings, then the rest.
+
+    Each text once, at most `_MOST_DIAGNOSTICS`, and how many more there are.
+    """
+    if decode.DIAGNOSTICS not in opened.tables:
+        return []
+    rows = next(opened.rows(decode.DIAGNOSTICS, decode.DIAGNOSTIC_COLUMNS), None)
+    texts: dict[str, int] = {}
+    for severity, text in [] if rows is None else rows.iter_rows():
+        if line := _one_line(text or ""):
+            texts[line] = max(texts.get(line, 0), severity if severity in decode.SEVERITIES else 0)
+    ordered = sorted(texts.items(), key=lambda item: -item[1])
+    shown = [
+        f"Nsight Systems ({decode.SEVERITIES.get(severity, 'information')}): {text}"
+        for text, severity in ordered[:_MOST_DIAGNOSTICS]
+    ]
+    more = len(ordered) - len(shown)
+    return [*shown, f"Nsight Systems: {more:,} more messages"] if more else shown
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_DIAGNOSTIC else f"{line[:_LONGEST_DIAGNOSTIC]}..."
 
 
 def _add(found: Collected, table: str, rows: pl.DataFrame, spans: pl.DataFrame) -> None:

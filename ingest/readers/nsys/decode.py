@@ -95,6 +95,10 @@ NVTX_COLUMNS = {
                     "integer"),
     "text": "text", "domainId": "integer",
 }  # fmt: skip
+DIAGNOSTICS = "DIAGNOSTIC_EVENT"
+DIAGNOSTIC_COLUMNS = {"severity": "integer", "text": "text"}
+SEVERITIES = {3: "error", 2: "warning"}
+"""As `ENUM_DIAGNOSTIC_SEVERITY_LEVEL` numbers them; the others are information."""
 METRICS = "GPU_METRICS"
 METRIC_COLUMNS = {
     **dict.fromkeys(("timestamp", "typeId", "metricId"), "integer"), "value": "real",

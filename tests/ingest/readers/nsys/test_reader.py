@@ -11,12 +11,22 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.ingest.errors import TraceError
+from stepscope.ingest.readers.nsys.reader import NO_KERNELS
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
-from tests.ingest.readers.nsys.files import Rows, exported, launches, together, two_steps
+from tests.ingest.readers.nsys.files import (
+    CALLS,
+    TABLES,
+    Rows,
+    exported,
+    launches,
+    together,
+    two_steps,
+)
 from tests.ingest.real_files import shared_file
 
 
@@ -100,6 +110,65 @@ def test_metrics_that_were_sampled_are_counters(tmp_path: Path) -> None:
         (1_100, "metric 5", 7.0),
     ]
     assert report_of(trace).skipped["GPU_METRICS without a time or value"] == 1
+
+
+DIAGNOSTICS = {
+    "DIAGNOSTIC_EVENT": "timestamp INTEGER, timestampType INTEGER, source INTEGER,"
+    " severity INTEGER, text TEXT, globalPid INTEGER"
+}
+MESSAGES: Rows = {
+    "DIAGNOSTIC_EVENT": [
+        (0, 1, 3, 1, "Profiling has started.", 1),
+        (5, 2, 3, 1, "Number of CUDA events collected: \t0.", 1),
+        (6, 1, 1, 2, "CUDA tracing is unsupported\non this device.", 1),
+        (6, 1, 1, 2, "CUDA tracing is unsupported\non this device.", 1),
+        (7, 1, 1, 3, "CUPTI could not be initialized.", 1),
+        (8, 1, 1, 1, None, 1),
+    ]
+}
+
+
+def without_kernels() -> Rows:
+    return together({CALLS: two_steps()[CALLS]}, MESSAGES)
+
+
+def test_a_report_without_kernels_says_what_nsight_systems_wrote_about_it(tmp_path: Path) -> None:
+    trace = Trace.open(exported(tmp_path / "a.sqlite", without_kernels(), TABLES | DIAGNOSTICS))
+
+    assert report_of(trace).notes[:5] == (
+        NO_KERNELS,
+        "Nsight Systems (error): CUPTI could not be initialized.",
+        "Nsight Systems (warning): CUDA tracing is unsupported on this device.",
+        "Nsight Systems (information): Profiling has started.",
+        "Nsight Systems (information): Number of CUDA events collected: 0.",
+    )
+
+
+def test_a_report_of_nothing_is_refused_with_the_first_messages(tmp_path: Path) -> None:
+    file = exported(tmp_path / "a.sqlite", MESSAGES, TABLES | DIAGNOSTICS)
+
+    with pytest.raises(TraceError, match="CUPTI could not be initialized") as refused:
+        Trace.open(file)
+
+    assert "\n" not in str(refused.value)
+
+
+def test_a_report_with_kernels_does_not_repeat_the_messages(tmp_path: Path) -> None:
+    rows = together(two_steps(), MESSAGES)
+
+    notes = report_of(Trace.open(exported(tmp_path / "a.sqlite", rows, TABLES | DIAGNOSTICS))).notes
+
+    assert not any("Nsight Systems" in note for note in notes)
+
+
+def test_a_report_of_many_messages_counts_the_rest(tmp_path: Path) -> None:
+    many = [(n, 1, 1, 1, f"message {n} {'x' * 999}", 1) for n in range(20)]
+    rows = together({CALLS: two_steps()[CALLS]}, {"DIAGNOSTIC_EVENT": many})
+
+    notes = report_of(Trace.open(exported(tmp_path / "a.sqlite", rows, TABLES | DIAGNOSTICS))).notes
+
+    assert "Nsight Systems: 8 more messages" in notes
+    assert max(map(len, notes)) < 300
 
 
 def test_every_row_of_every_table_with_times_is_read_or_counted(tmp_path: Path) -> None:
