@@ -12,15 +12,24 @@ from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
-# vLLM's interval lines and metrics, mistral.rs's lines, SGLang's and TensorRT-LLM's.
-RUNNING = ("Running", "running", "vllm:num_requests_running")
-WAITING = ("Waiting", "Pending", "waiting", "vllm:num_requests_waiting")
+# vLLM's interval lines and metrics, mistral.rs's lines, SGLang's, TensorRT-LLM's and llama.cpp's.
+RUNNING = (
+    "Running", "running", "vllm:num_requests_running", "sglang:num_running_reqs",
+    "llamacpp:requests_processing",
+)  # fmt: skip
+WAITING = (
+    "Waiting", "Pending", "waiting", "vllm:num_requests_waiting", "sglang:num_queue_reqs",
+    "llamacpp:requests_deferred",
+)  # fmt: skip
 KV_USAGE = (
     "GPU KV cache usage", "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "token usage",
-    "full token usage", "kv_cache_util", "sglang:token_usage",
+    "full token usage", "kv_cache_util", "sglang:token_usage", "llamacpp:kv_cache_usage_ratio",
 )  # fmt: skip
-PROMPTS = ("Avg prompt throughput",)
-DECODES = ("Avg generation throughput", "gen throughput", "Throughput decode")
+PROMPTS = ("Avg prompt throughput", "num_prompt_tokens")
+DECODES = (
+    "Avg generation throughput", "gen throughput", "Throughput decode", "sglang:gen_throughput",
+    "num_generation_tokens",
+)  # fmt: skip
 OTHER_POOL = r"(?i)\busage$"
 """Shares of pools beside the KV cache, such as SGLang's `mamba usage` and `swa token usage`."""
 NO_POOL = r"(?i)\b(?:cpu|gpu|npu|memory|disk)\b"

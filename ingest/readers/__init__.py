@@ -32,7 +32,9 @@ READERS = (
     "otlp.reader.OtlpReader",
     "jaeger.reader.JaegerReader",
     "benchmark.reader.BenchmarkReader",
+    "stat_lines.reader.StatLinesReader",
     "logs.reader.EngineLogReader",
+    "prometheus.reader.PrometheusReader",
 )
 """Module and class of each, in the order in which they are tried."""
 

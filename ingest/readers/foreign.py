@@ -90,12 +90,6 @@ FOREIGN = (
         _has(_JSON, rb'"(?:ttfts|itls|mean_ttft_ms|request_throughput|total_input_tokens)"'),
     ),
     Foreign(
-        "this is one scrape of metrics in Prometheus' text format",
-        "scrape over time into a CSV with a column of times and one for each metric, which opens "
-        "as measurements over time; or open the server's log",
-        _has(rb"(?m)^# (?:HELP|TYPE) \w"),
-    ),
-    Foreign(
         "this is an execution trace of Chakra, a graph without the times of a run",
         CHROME_JSON,
         _has(_JSON, rb'"schema"\s*:\s*"[\w.-]{0,40}chakra'),

@@ -14,10 +14,9 @@ a line for each run, and lists only with `--output-details`, without start times
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,21 +55,6 @@ class Request:
     def has_gap_per_token(self) -> bool:
         """Whether each gap is before one token: then the time of each is known."""
         return self.gaps_ns is not None and len(self.gaps_ns) + 1 == self.num_tokens
-
-
-def values_of(text: str) -> Iterator[Json | None]:
-    """The objects of a file one after the other; ends with None where one is cut off or damaged."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            yield None
-            return
-        yield value if isinstance(value, dict) else {}
 
 
 def about(result: Json) -> dict[str, Any]:

@@ -30,11 +30,11 @@ from stepscope.ingest.readers.benchmark.decode import (
     Request,
     about,
     requests_of,
-    values_of,
 )
-from stepscope.ingest.readers.encodings.inflate import blocks_of
+from stepscope.ingest.readers.encodings.inflate import blocks_of, whole_of
 from stepscope.ingest.readers.requests.decode import request_name
 from stepscope.ingest.readers.seam import OneFile
+from stepscope.ingest.readers.text.json_records import DAMAGED, json_values
 from stepscope.ingest.schema import COUNTERS, LIFECYCLE, OUTPUTS
 from stepscope.ingest.times import SECOND
 
@@ -102,22 +102,16 @@ class BenchmarkReader(OneFile):
     ) -> tuple[dict[str, Frame], Manifest]:
         """Read the results; raises `TraceError`."""
         blocks = blocks_of(path, progress, limits)
-        content = bytearray()
-        for block in blocks:
-            content += block
-            if len(content) > limits.whole:
-                raise TraceError(
-                    f"more than {limits.whole:,} bytes", where=str(path), todo=raised_by("whole")
-                )
+        content = whole_of(blocks, path, limits)
         rows, runs, ended = _Rows(), list[Row](), blocks.damage
         found: list[tuple[list[Request], Row]] = []
-        for value in values_of(content.decode("utf-8-sig", "replace")):
-            if value is None:
+        for value in json_values(content.decode("utf-8-sig", "replace")):
+            if value is DAMAGED:
                 ended = ended or "cut off or damaged"
                 break
-            requests = requests_of(value, limits.rows, rows.skipped)
-            if requests:
-                found.append((requests, about(value)))
+            result = value if isinstance(value, dict) else {}
+            if requests := requests_of(result, limits.rows, rows.skipped):
+                found.append((requests, about(result)))
             else:
                 rows.skipped[NO_DETAILS] += 1
         if not found:

@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Protocol
 
-from stepscope.ingest.errors import TraceError
+from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings import gunzip, unzstd
@@ -48,6 +48,17 @@ def contents(
 def blocks_of(path: Path, progress: Progress | None, limits: Limits) -> Inflater:
     """Blocks of what a file holds; who waits is told how much of the file is read."""
     return Inflater(path, progress and partial(progress, "reading"), limits)
+
+
+def whole_of(blocks: Inflater, path: Path, limits: Limits) -> bytes:
+    """All that a file holds, of a format that is read whole; raises `LimitExceeded`."""
+    content = bytearray()
+    for block in blocks:
+        content += block
+        if len(content) > limits.whole:
+            most = f"more than {limits.whole:,} bytes"
+            raise LimitExceeded(most, where=str(path), todo=raised_by("whole"))
+    return bytes(content)
 
 
 class Plain:

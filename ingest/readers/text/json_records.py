@@ -7,6 +7,7 @@ the other.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _LONGEST_KEY = 512
 _QUOTE, _OPEN, _CLOSE, _OBJECT = 0x22, 0x7B, 0x7D, 0x7B
 _LOWER = 0x20
 """The bit by which braces differ from square brackets."""
+DAMAGED = object()
+"""Stands for a value that could not be read."""
 Places = npt.NDArray[np.int64]
 
 
@@ -135,3 +138,21 @@ def _brackets(window: bytes) -> tuple[Places, Places]:
 def begins_object(head: bytes) -> bool:
     """Tell whether a file that begins so is one object of JSON, or a line of several."""
     return head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+
+
+def json_values(text: str) -> Iterator[object]:
+    """Values of JSON that follow each other; ends with `DAMAGED` where one is cut off or damaged.
+
+    Infinity and NaN are read, as Python writes them.
+    """
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            yield DAMAGED
+            return
+        yield value

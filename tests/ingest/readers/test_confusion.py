@@ -150,7 +150,6 @@ MADE: dict[str, Callable[[Path], bytes]] = {
     "compressed by xz": lambda _: lzma.compress(b'{"traceEvents": []}'),
     "a single Parquet file": lambda _: b"PAR1" + bytes(26),
     "a result of a serving benchmark": lambda _: b'{"mean_ttft_ms": 0.1}',
-    "one scrape of metrics": lambda _: b"# TYPE vllm:x gauge\nvllm:x 1.0\n",
     "an execution trace of Chakra": lambda _: b'{"schema": "1.1.1-chakra.0.0.4"}',
     "a log of TensorRT-LLM without": lambda _: b"[09/04/2026-19:08:00] [TRT-LLM] [I] started\n",
     "a log of Text Generation Inference": lambda _: b"INFO text_generation_router: up\n",

@@ -13,7 +13,7 @@ from tests.looped import looped
 FILES = {
     "benchmark": ('{"mean_ttft_ms": 4, "request_throughput": 9}', "--save-detailed"),
     "benchmark of inputs": ('{"total_input_tokens": 4, "completed": 9}', "server's log"),
-    "metrics": ("# HELP vllm:x y\n# TYPE vllm:x gauge\nvllm:x 1.0\n", "CSV"),
+    "metrics": ("# HELP vllm:x y\n# TYPE vllm:x gauge\nvllm:x 1.0\n", "query_range"),
     "chakra": ('{"schema": "1.1.1-chakra.0.0.4", "nodes": []}', "torch.profiler"),
     "tensorrt": ("[09/04/2026-19:08:00] [TRT-LLM] [I] Starting the executor\n", "print_iter_log"),
     "tgi": ("2026-01-01T00:00:00Z  INFO text_generation_router: Connected\n", "profile"),

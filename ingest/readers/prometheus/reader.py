@@ -1,0 +1,230 @@
+"""Reader of metrics over time: each sample is one of a counter, under the metric's name."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.ingest.errors import LimitExceeded, UnknownFormat
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.limits import DEFAULTS, Limits
+from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.encodings.inflate import blocks_of, inflated, whole_of
+from stepscope.ingest.readers.prometheus.decode import (
+    Sample,
+    is_about,
+    sample_of,
+    samples_of,
+    time_of,
+)
+from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
+from stepscope.ingest.readers.text.counter_rows import counter_trace
+from stepscope.ingest.readers.text.fields import Number
+from stepscope.ingest.readers.text.json_records import DAMAGED, json_values
+from stepscope.ingest.readers.text.split import Lines
+from stepscope.ingest.times import SECOND
+
+NAME = "Prometheus"
+SAMPLES, SCRAPES = "samples", "scrapes"
+NO_END = "last line without its end"
+NO_SAMPLE = "lines that are no sample, or samples without a number"
+HISTOGRAMS = "samples of histograms and summaries"
+OTHERS = "samples of the process that serves the metrics (python_, process_, http_, ...)"
+TIMELESS = "samples of scrapes without a time, left out as others have one"
+RATES = "throughputs from totals of tokens at two scrapes"
+NO_TIMES = (
+    "no scrape has a time: they are in order, and how far apart they were is not known; write the "
+    "time before each (date +%s)"
+)
+ONE_SCRAPE = "this is one scrape of Prometheus' metrics, which says nothing of what changed"
+SCRAPE_OFTEN = (
+    "scrape it over time into one file: while sleep 5; do date +%s; curl -s "
+    "http://localhost:8000/metrics; done > metrics.txt; or ask Prometheus for "
+    "/api/v1/query_range; or open the server's log"
+)
+THROUGHPUTS = {
+    "vllm:prompt_tokens_total": "Avg prompt throughput",
+    "vllm:prompt_tokens": "Avg prompt throughput",
+    "sglang:prompt_tokens_total": "Avg prompt throughput",
+    "llamacpp:prompt_tokens_total": "Avg prompt throughput",
+    "vllm:generation_tokens_total": "Avg generation throughput",
+    "vllm:generation_tokens": "Avg generation throughput",
+    "sglang:generation_tokens_total": "Avg generation throughput",
+    "llamacpp:tokens_predicted_total": "Avg generation throughput",
+}
+"""Totals of tokens, and what vLLM's log calls what they grow by in a second."""
+_TEXT = re.compile(rb'(?m)^(?:# (?:HELP|TYPE) \w|\{__name__=")')
+_JSON = re.compile(rb'\s*\[?\s*\{(?=[^}]{0,200}"(?:status|metric)")')
+_JSON_MARKS = (b'"resultType"', b'"__name__"')
+_HISTOGRAM = re.compile(r"_(?:bucket|sum|count|created)$")
+_OTHERS = re.compile(r"(?:python|process|http|go|promhttp|scrape)_|up$")
+_NUMBERS = ("engine", "dp_rank")
+_PLACES = ("instance", "pod", "model_name")
+_NO_NAMES = frozenset({
+    *_NUMBERS, *_PLACES, "job", "namespace", "service", "endpoint", "container", "node",
+    "tp_rank", "pp_rank", "moe_ep_rank", "engine_type", "cluster", "prometheus", "quantile",
+})  # fmt: skip
+"""Labels that say where a metric is from, and not what it is."""
+_LAST_RANK = 1 << 20
+_POSITION_NS = 1_000
+Series = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class PrometheusReader(OneFile):
+    """Reads scrapes that follow each other, range queries and exported series."""
+
+    name = "metrics of Prometheus over time (scrapes with times, range queries as JSON)"
+    one_per_rank = False
+
+    def sniff(self, head: bytes, path: Path) -> bool:
+        """Tell descriptions of metrics, dumped series, or JSON of series."""
+        return _is_json(head) or _TEXT.search(head) is not None
+
+    def read(
+        self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS
+    ) -> tuple[dict[str, Frame], Manifest]:
+        """Read the samples; raises `TraceError`."""
+        blocks = blocks_of(path, progress, limits)
+        metrics, ended = _Metrics(LogRows(limits)), None
+        try:
+            with path.open("rb") as file:
+                head = inflated(file.read(HEAD_BYTES), HEAD_BYTES)
+            if _is_json(head):
+                ended = _read_json(metrics, whole_of(blocks, path, limits))
+            else:
+                _read_text(metrics, Lines(blocks, limits.line))
+        except LimitExceeded as error:
+            if error.where:
+                raise
+            ended = f"{error.what} ({error.todo})"
+        clock = metrics.end()
+        if clock is None:
+            raise UnknownFormat(ONE_SCRAPE, where=str(path), todo=SCRAPE_OFTEN)
+        notes = [NO_TIMES] if clock == "none" else []
+        return counter_trace(metrics.rows, NAME, clock, notes, ended or blocks.damage)
+
+
+def _is_json(head: bytes) -> bool:
+    return bool(_JSON.match(head)) and any(mark in head for mark in _JSON_MARKS)
+
+
+def _read_json(metrics: _Metrics, content: bytes) -> str | None:
+    for value in json_values(content.decode("utf-8-sig", "replace")):
+        if value is DAMAGED:
+            return "cut off or damaged"
+        for sample in samples_of(value):
+            if sample is None:
+                metrics.rows.skipped[NO_SAMPLE] += 1
+            else:
+                metrics.add(sample)
+    return None
+
+
+def _read_text(metrics: _Metrics, lines: Lines) -> None:
+    for line, is_whole in lines:
+        text = line.decode("utf-8", "replace").strip()
+        if not text or is_about(text):
+            continue
+        if not is_whole:  # its value may be half of one
+            metrics.rows.skipped[NO_END] += 1
+            continue
+        if sample := sample_of(text):
+            metrics.add(sample)
+        elif (ts_ns := time_of(text)) is not None:
+            metrics.begin_scrape(ts_ns)
+        elif not text.startswith("#"):
+            metrics.rows.skipped[NO_SAMPLE] += 1
+    metrics.rows.skipped.update(lines.left_out())
+
+
+@dataclass(slots=True)
+class _Metrics:
+    """Rows as they grow, and what is needed of the scrape that is read."""
+
+    rows: LogRows
+    scrape: int = 0
+    scrape_ns: int | None = None
+    times: set[int] = field(default_factory=set)
+    """Times that samples have, as many as are needed to see that there are two."""
+    _seen: set[Series] = field(default_factory=set)
+    _untimed: list[tuple[int, Sample]] = field(default_factory=list)
+    _totals: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
+
+    def begin_scrape(self, ts_ns: int | None) -> None:
+        """Take the samples from here on as those of another scrape, at a time where it is known."""
+        self.scrape += bool(self._seen)
+        self.scrape_ns = ts_ns
+        self._seen.clear()
+
+    def add(self, sample: Sample) -> None:
+        """Take a sample, of the scrape that is read where it has no time of its own."""
+        if _HISTOGRAM.search(sample.name) or "quantile" in sample.labels:
+            self.rows.skipped[HISTOGRAMS] += 1
+            return
+        if _OTHERS.match(sample.name):
+            self.rows.skipped[OTHERS] += 1
+            return
+        if not math.isfinite(sample.value):
+            self.rows.skipped[NO_SAMPLE] += 1
+            return
+        if sample.ts_ns is not None:
+            self._put(sample, sample.ts_ns)
+            return
+        series = sample.name, tuple(sorted(sample.labels.items()))
+        if series in self._seen:
+            self.begin_scrape(None)
+        self._seen.add(series)
+        if self.scrape_ns is not None:
+            self._put(sample, self.scrape_ns)
+        else:
+            self.rows.num_rows += 1
+            self._untimed.append((self.scrape, sample))
+
+    def end(self) -> str | None:
+        """Place what has no time, and give the clock; None where all is of one moment."""
+        if self.times:
+            self.rows.skipped[TIMELESS] += len(self._untimed)
+            return "wall" if len(self.times) > 1 else None
+        if not self._untimed or self._untimed[-1][0] == 0:
+            return None
+        self.rows.num_rows -= len(self._untimed)
+        for scrape, sample in self._untimed:
+            self._put(sample, (scrape + 1) * _POSITION_NS, has_time=False)
+        return "none"
+
+    def _put(self, sample: Sample, ts_ns: int, *, has_time: bool = True) -> None:
+        if len(self.times) < 2 and has_time:
+            self.times.add(ts_ns)
+        source = self._source(sample)
+        other = {key: value for key, value in sample.labels.items() if key not in _NO_NAMES}
+        labels = ",".join(f'{key}="{value}"' for key, value in sorted(other.items()))
+        name = f"{sample.name}{{{labels}}}" if labels else sample.name
+        self.rows.counters(source, ts_ns, {name: Number(sample.value, None)})
+        self.rows.read[SAMPLES] += 1
+        if has_time and sample.name in THROUGHPUTS and not labels:
+            self._throughput(source, sample, ts_ns)
+
+    def _throughput(self, source: Source, sample: Sample, ts_ns: int) -> None:
+        """What a total of tokens grew by in a second since the sample before; it may start over."""
+        key = source.rank, sample.name
+        before = self._totals.get(key)
+        if before is None or ts_ns > before[0]:
+            self._totals[key] = ts_ns, sample.value
+        if before is None or ts_ns <= before[0]:
+            return
+        grown = sample.value - before[1] if sample.value >= before[1] else sample.value
+        rate = grown * SECOND / (ts_ns - before[0])
+        self.rows.inferred[RATES] += 1
+        number = Number(rate, "tokens/s")
+        self.rows.counters(source, ts_ns, {THROUGHPUTS[sample.name]: number})
+
+    def _source(self, sample: Sample) -> Source:
+        """The engine that a sample is of: its number, and its server where that is told."""
+        label = next((sample.labels[key] for key in _NUMBERS if sample.labels.get(key)), "0")
+        number = int(label) if label.isdecimal() and len(label) < 7 else 0
+        place = " ".join(sample.labels[key] for key in _PLACES if sample.labels.get(key))
+        return self.rows.source("engine", Line("", place), label, number)

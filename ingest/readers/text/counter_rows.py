@@ -1,0 +1,47 @@
+"""A trace of counters alone, out of rows of measurements, and the names of what engines count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stepscope.ingest.frames import Frame
+from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.readers.text.collect import LogRows
+
+UNITS_OF_EPOCH = ((1e8, 1e11, 10**9), (1e11, 1e14, 10**6), (1e14, 1e17, 10**3), (1e17, 9.2e18, 1))
+"""From which to which number a time since 1970 is in which unit: nanoseconds of one."""
+
+
+def epoch_ns(number: float) -> int | None:
+    """A time since 1970 in nanoseconds, whose unit its size says; None where it is none."""
+    units = (unit for least, most, unit in UNITS_OF_EPOCH if least <= number < most)
+    unit = next(units, None)
+    if unit is None:
+        return None
+    whole = int(number)
+    return whole * unit + round((number - whole) * unit)
+
+
+def counter_trace(
+    rows: LogRows, producer: str, clock: str, notes: Iterable[str], damage: str | None
+) -> tuple[dict[str, Frame], Manifest]:
+    """The tables of rows, and a manifest that says what was read of them, and why not all."""
+    sources = sorted(rows.sources.values(), key=lambda source: source.rank)
+    kept = [f"{damage}; all before is kept"] if damage else []
+    manifest = Manifest(
+        producer=producer,
+        clock=ClockInfo(clock),
+        ranks=tuple(source.rank for source in sources) or (0,),
+        config={"sources": {str(source.rank): source.name for source in sources}},
+        tables={"counters": "partial" if damage else "ordered" if clock == "none" else "complete"},
+        closed=damage is None,
+        report=ReadReport(
+            read=dict(+rows.read),
+            skipped=dict(+rows.skipped),
+            repaired=dict(+rows.repaired),
+            inferred=dict(+rows.inferred),
+            notes=(*kept, *notes),
+        ),
+    )
+    tables = {name: frame.sort("ts_ns", maintain_order=True) for name, frame in rows.tables()}
+    return dict(tables), manifest
