@@ -95,10 +95,10 @@ def _request(lists: Mapping[str, list[Any]], place: int, skipped: Counter[str]) 
     def length(value: Any) -> int | None:
         if value is None:
             return None
-        is_length = isinstance(value, int) and not isinstance(value, bool)
-        is_length = is_length and 0 <= value < _MOST_TOKENS
-        skipped[NOT_A_TIME] += not is_length
-        return value if is_length else None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS:
+            return value
+        skipped[NOT_A_TIME] += 1
+        return None
 
     error = _cause(at("errors"))
     gaps = at("itls")
@@ -119,10 +119,9 @@ def _request(lists: Mapping[str, list[Any]], place: int, skipped: Counter[str]) 
 
 
 def _nanoseconds(value: Any) -> int | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or not 0 <= value < _LAST_S:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return round(value * SECOND)
+    return round(value * SECOND) if 0 <= value < _LAST_S else None
 
 
 def _cause(error: Any) -> str | None:

@@ -11,14 +11,13 @@ prometheus.io/docs/prometheus/latest/querying/api (a matrix of a range query), a
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from stepscope.ingest.readers.text.counter_rows import epoch_ns
+from stepscope.ingest.readers.text.counter_rows import epoch_ns, is_number
 from stepscope.ingest.readers.text.times import stamp_of
 from stepscope.ingest.times import SECOND
 
@@ -136,7 +135,7 @@ def _series(series: Mapping[str, Any]) -> Iterator[Sample | None]:
         is_pair = isinstance(pair, list | tuple) and len(pair) == 2
         at, said = pair if isinstance(pair, list | tuple) and is_pair else (None, None)
         number = _number(str(said)) if isinstance(said, int | float | str) else None
-        ts_ns = epoch_ns(at) if isinstance(at, int | float) and math.isfinite(at) else None
+        ts_ns = epoch_ns(at) if is_number(at) else None
         is_sample = number is not None and ts_ns is not None
         yield Sample(name, labels, number or 0.0, ts_ns) if is_sample else None
 

@@ -13,7 +13,6 @@ waiting requests and of the KV cache under the names of vLLM's log, so that the 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -29,7 +28,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of, inflated
 from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
 from stepscope.ingest.readers.text.collect import Line, LogRows
-from stepscope.ingest.readers.text.counter_rows import counter_trace, epoch_ns
+from stepscope.ingest.readers.text.counter_rows import counter_trace, epoch_ns, is_number
 from stepscope.ingest.readers.text.fields import Number
 from stepscope.ingest.readers.text.json_records import JsonRecords
 from stepscope.ingest.readers.text.split import Lines
@@ -165,7 +164,7 @@ class _Samples:
                 engine = value if 0 <= value < 1 << 20 else 0
             elif match := _TIME.fullmatch(own):
                 time.add(value, match[1])
-            elif isinstance(value, int | float) and math.isfinite(value):
+            elif is_number(value):
                 known, unit = _KNOWN.get(own, (name[:_LONGEST_NAME], None))
                 numbers[known] = Number(float(value), unit)
         if not numbers:
@@ -214,7 +213,7 @@ class _Time:
         if isinstance(value, str):
             stamp = stamp_of(value)
             self.ns, self.is_wall = (stamp.ns, True) if stamp else (None, False)
-        elif isinstance(value, int | float) and math.isfinite(value) and value >= 0:
+        elif is_number(value) and value >= 0:
             wall = epoch_ns(value)
             relative = round(value * _UNITS[unit or "s"]) if value < _LAST_S * 10**9 else None
             self.ns, self.is_wall = (relative, False) if wall is None else (wall, True)

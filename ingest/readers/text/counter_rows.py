@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.readers.text.collect import LogRows
 
+_LARGEST = 1e300
 UNITS_OF_EPOCH = ((1e8, 1e11, 10**9), (1e11, 1e14, 10**6), (1e14, 1e17, 10**3), (1e17, 9.2e18, 1))
 """From which to which number a time since 1970 is in which unit: nanoseconds of one."""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value of JSON is a finite number: whole ones may have any number of digits."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -_LARGEST < value < _LARGEST
 
 
 def epoch_ns(number: float) -> int | None:

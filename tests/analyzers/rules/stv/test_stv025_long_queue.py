@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stepscope.analyzers.check.run import check
@@ -80,7 +82,7 @@ def test_waits_that_are_short_or_a_small_share_are_clean(rows: list[Row]) -> Non
     assert found_in(*rows) == []
 
 
-def judged(**tables: list[Row]) -> bool:
+def judged(**tables: Any) -> bool:
     trace = trace_of(lifecycle=[*FAST, *SLOW], **tables)
     return check(trace, (LongQueue(),)).not_applicable == ()
 

@@ -157,6 +157,7 @@ def test_lines_of_several_runs_are_ranks(tmp_path: Path) -> None:
     {"ttfts": [None, "soon"]}, {"ttfts": [-1, math.nan]}, {"itls": [[0.5, "x"], 7]},
     {"output_lens": [True, 1 << 60]}, {"input_lens": "many"}, {"errors": [5]},
     {"itls": [[[0.5]], {}]}, {"ttfts": [0.25]}, {"start_times": [1e300, 0]},
+    {"ttfts": [10**400, -(10**400)]},
 ])  # fmt: skip
 def test_values_of_other_types_cost_no_request(tmp_path: Path, odd: Json) -> None:
     trace = opened(tmp_path, without(**odd))
@@ -180,7 +181,7 @@ def test_a_file_that_is_cut_off_keeps_the_whole_runs_before(tmp_path: Path) -> N
     content = "\n".join(map(json.dumps, (RESULT, RESULT)))
     file = tmp_path / "cut.json"
     whole = len(json.dumps(RESULT))
-    outcomes = set()
+    outcomes: set[tuple[str | int, bool]] = set()
 
     for end in range(1, len(content), 7):
         file.write_text(content[:end])

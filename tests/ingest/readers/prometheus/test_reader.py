@@ -221,7 +221,7 @@ def test_answers_as_json_and_dumps_are_the_same_samples(tmp_path: Path, content:
 @looped("odd", [
     series(RUNNING, "NaN", None, [1]), series(RUNNING, {}, "many", "+Inf"), {"metric": {}},
     {"metric": {"__name__": 5}, "values": [[BEGIN_S], 7, [None, "1"]]}, [], "text",
-    {"metric": {"__name__": RUNNING}, "values": [[1e300, "1"]]},
+    {"metric": {"__name__": RUNNING}, "values": [[1e300, "1"], [10**400, 10**400]]},
 ])  # fmt: skip
 def test_odd_series_cost_no_other(tmp_path: Path, odd: Any) -> None:
     result = {"resultType": "matrix", "result": [MATRIX[1], odd]}

@@ -136,6 +136,7 @@ def test_lines_that_are_no_record_are_counted(tmp_path: Path, odd: object) -> No
 @looped("odd", [
     {"num_running_reqs": "two"}, {"kv_cache_usage": None}, {"engine": -5}, {"engine": 1 << 70},
     {"x" * 999: 1}, {"deep": {"a": [1]}}, {"num_waiting_reqs": True},
+    {"num_running_reqs": 10**400}, {"kv_cache_usage": -(10**400)},
 ])  # fmt: skip
 def test_fields_of_other_types_cost_no_record(tmp_path: Path, odd: Json) -> None:
     trace = opened(tmp_path, flat(0), flat(1, **odd))
@@ -146,7 +147,7 @@ def test_fields_of_other_types_cost_no_record(tmp_path: Path, odd: Json) -> None
 def test_a_file_that_is_cut_off_keeps_the_whole_lines(tmp_path: Path) -> None:
     content = "".join(json.dumps(flat(number)) + "\n" for number in range(3))
     file = tmp_path / "cut.jsonl"
-    outcomes = set()
+    outcomes: set[tuple[int, bool | None]] = set()
 
     for end in range(1, len(content) + 1):
         file.write_text(content[:end])
