@@ -82,7 +82,19 @@ class Connection:
         self._spent_s, self._num_bytes = 0.0, 0
 
     def receive(self, buffer: memoryview) -> int:
-        """Read into a buffer; the number of bytes, 0 at the end. TimeoutError for a slow client."""
+        """Read into a buffer; the number of bytes, 0 at the end. TimeoutError for a slow client.
+
+        After an answer, a client that is slow or gone is the end: an error would keep werkzeug from
+        closing what the answer was read from.
+        """
+        try:
+            return self._receive(buffer)
+        except OSError:
+            if not self._rest_until:
+                raise
+            return 0
+
+    def _receive(self, buffer: memoryview) -> int:
         while True:
             left_s = self._left_to_send_s()
             if self._slowest and left_s < 0:

@@ -27,7 +27,7 @@ from stepscope.ingest.storage.saving import save_trace
 from tests.app.web.small_traces import conflict_trace
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 PATIENCE_S = 180
 """A machine may be busy with other things; nothing here waits this long."""
@@ -214,6 +214,34 @@ def test_a_client_that_does_not_take_its_answer_is_closed_in_time(
             while data := slow.recv(1 << 20):
                 received += len(data)
     assert received < num_bytes
+
+
+def test_the_file_of_an_answer_is_closed_when_the_client_is_gone() -> None:
+    """What Flask reads a file with is closed by `close` of the answer, and by nothing else."""
+    is_sent, is_gone, is_closed = (threading.Event() for _ in range(3))
+
+    class Answer:
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"all of it"
+            is_sent.set()
+            is_gone.wait(PATIENCE_S)
+
+        def close(self) -> None:
+            is_closed.set()
+
+    def app(_environ: WSGIEnvironment, start_response: StartResponse) -> Answer:
+        start_response("200 OK", [("Content-Length", "9")])
+        return Answer()
+
+    with serving(app) as server:
+        with closing(socket.create_connection(server)) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert is_sent.wait(PATIENCE_S)
+            reset = struct.pack("ii", 1, 0)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        is_gone.set()
+
+        assert is_closed.wait(PATIENCE_S)
 
 
 def test_a_large_body_that_comes_fast_enough_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
