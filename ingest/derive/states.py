@@ -55,8 +55,10 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
     event, state = pl.col("event"), pl.col("state")
     refs = [name for name in ("ref",) if name in lifecycle.collect_schema()]
     change = pl.when(event.is_in(ENTERS)).then(1).when(event.is_in(LEAVES)).then(-1).otherwise(0)
+    tokens, unknown = _without_admission(lifecycle)
+    moves = lifecycle.filter(event.is_in(["receive", *ENTERS, *LEAVES, *ENDS, "deliver"]))
     moments = (
-        lifecycle.filter(event.is_in(["receive", *ENTERS, *LEAVES, *ENDS, "deliver", FIRST_TOKEN]))
+        pl.concat([moves, tokens])
         .drop_nulls(["request", "ts_ns"])
         .with_columns(from_ns=pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
         .group_by(*REQUEST, "from_ns")
@@ -69,19 +71,10 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
             ends=event.is_in(ENDS).any(),
             receives=(event == "receive").any(),
             delivers=(event == "deliver").any(),
-            admits=event.is_in(LEAVES).any(),
             has_token=(event == FIRST_TOKEN).any(),
-            is_token_alone=(event == FIRST_TOKEN).all(),
-            finishes=(event == "finish").any(),
         )
-        .with_columns(
-            is_admission_unknown=~pl.col("admits").any().over(REQUEST)
-            & (
-                pl.col("has_token").any().over(REQUEST)
-                | (pl.col("finishes").any().over(REQUEST) & ~pl.col("admits").any().over("rank"))
-            )
-        )
-        .filter(pl.col("is_admission_unknown") | ~pl.col("is_token_alone"))
+        .join(unknown, on=REQUEST, how="left")
+        .with_columns(pl.col("is_admission_unknown").fill_null(value=False))
         .sort(*REQUEST, "from_ns")
         .with_columns(
             has_arrived=pl.col("arrives").cum_max().over(REQUEST),
@@ -108,6 +101,22 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
         )
         .select(*REQUEST, "step", "from_ns", "to_ns", "state", *refs)
     )
+
+
+def _without_admission(lifecycle: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """First tokens of requests whose admission is not recorded, and which requests these are.
+
+    The second has rank, request and is_admission_unknown, which is true. A finish says nothing of
+    an admission where those of other requests are recorded.
+    """
+    event = pl.col("event")
+    admissions = lifecycle.filter(event.is_in(LEAVES))
+    tokens = lifecycle.filter(event == FIRST_TOKEN).join(admissions, on=REQUEST, how="anti")
+    finishes = lifecycle.filter(event == "finish").join(
+        admissions.select("rank").unique(), on="rank", how="anti"
+    )
+    requests = pl.concat([tokens.select(REQUEST), finishes.select(REQUEST)]).unique()
+    return tokens, requests.with_columns(is_admission_unknown=pl.lit(value=True))
 
 
 def _came_to() -> pl.Expr:
