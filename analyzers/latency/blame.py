@@ -38,7 +38,8 @@ from stepscope.ingest.trace import Trace
 
 COLUMNS = tuple(cause.column for cause in CAUSES)
 ABOUT = (
-    "rank", "request", "arrive_ns", "first_token_ns", "ended_ns", "outcome", "latency_ns",
+    "rank", "request", "arrive_ns", "first_token_ns", "engine_first_token_ns", "ended_ns",
+    "outcome", "latency_ns",
 )  # fmt: skip
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
@@ -59,8 +60,9 @@ class Blame:
     """The latencies of a trace's requests, by cause.
 
     `requests` has a row per request, in order of arrival: rank, request (null where the trace names
-    none and the run as a whole is blamed), arrive_ns, first_token_ns, ended_ns, outcome, latency_ns
-    and a column per cause, `front_end_ns` to `unknown_ns`, which add up to latency_ns.
+    none and the run as a whole is blamed), arrive_ns, first_token_ns (when the client had it, where
+    that is recorded), engine_first_token_ns (when the engine sampled it), ended_ns, outcome,
+    latency_ns and a column per cause, `front_end_ns` to `unknown_ns`, which add up to latency_ns.
     `to_first_token` has the same rows and the causes' time until the first token, or all of it
     where there was none. `intervals` has rank, request, from_ns, to_ns, cause and what of it went
     there, `ns`, in order of time. `notes` say what the trace did not tell.

@@ -80,10 +80,11 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
 def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 
-    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns, first_token_ns, outcome,
-    and whether its arrival was recorded. Where a front end tells of it, the line begins when that
+    Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns, first_token_ns,
+    engine_first_token_ns, outcome, and whether its arrival was recorded. Where a front end tells of it, the line begins when that
     received it and ends when the client had all of it; first_token_ns is then when the client had
-    the first token, and sampled_ns when the last of those was sampled that came with it. A request
+    the first token, sampled_ns when the last of those was sampled that came with it, and
+    engine_first_token_ns when the engine sampled the first. A request
     that ranks share is told by those that have its lifecycle, or else by the lowest.
     """
     is_told = pl.col("told_ns").is_not_null()
@@ -99,7 +100,7 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(pl.max_horizontal("from_ns", "to_ns", out_ns).alias("to_ns"))
         .pipe(_with_all_sampled, trace)
         .select(
-            *REQUEST, "from_ns", "to_ns", "sampled_ns", "outcome",
+            *REQUEST, "from_ns", "to_ns", "sampled_ns", "engine_first_token_ns", "outcome",
             first_token_ns=pl.coalesce("first_out_ns", "sampled_ns"),
             has_arrival=arrived.is_not_null(),
         )
@@ -110,12 +111,13 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
 
 def _told_or_seen(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """When each request came, was sampled and given to the client, and when it was in batches."""
-    at, brings = pl.col("ts_ns"), _brings_tokens()
+    at, brings = pl.col("ts_ns"), brings_tokens()
     told = events(trace).group_by(REQUEST).agg(
         came_ns=at.filter(pl.col("event") == "arrive").min(),
         told_ns=at.min(),
         received_ns=at.filter(pl.col("event") == "receive").min(),
         sampled_ns=at.filter(pl.col("event") == "first-token").min(),
+        engine_first_token_ns=at.filter(pl.col("event") == "first-token").min(),
         first_out_ns=at.filter(brings).min(),
         num_first=pl.col("num_generated").filter(brings).sort_by(at.filter(brings)).first(),
         last_out_ns=at.filter(pl.col("event") == "deliver").max(),
@@ -146,7 +148,7 @@ def _with_all_sampled(lines: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     return lines.join(last, on=REQUEST, how="left").with_columns(sampled_ns=sampled)
 
 
-def _brings_tokens() -> pl.Expr:
-    """What the front end gave the client held tokens, as far as it says."""
+def brings_tokens() -> pl.Expr:
+    """Whether an event is a delivery of tokens to the client, as far as the front end says."""
     has_some = (pl.col("num_generated") > 0).fill_null(value=True)
     return (pl.col("event") == "deliver") & has_some

@@ -36,6 +36,7 @@ def run_lines(steps: pl.LazyFrame, windows: pl.DataFrame) -> pl.LazyFrame:
             request=pl.lit(None, pl.String),
             sampled_ns=pl.lit(None, pl.Int64),
             first_token_ns=pl.lit(None, pl.Int64),
+            engine_first_token_ns=pl.lit(None, pl.Int64),
             outcome=pl.lit(None, pl.String),
             has_arrival=pl.lit(True),
         )

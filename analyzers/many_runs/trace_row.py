@@ -21,7 +21,7 @@ from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.latency.blame import Blame, blame, spread
 from stepscope.analyzers.summary.core_use import core_use
 from stepscope.analyzers.summary.gpu_use import gpu_use
-from stepscope.analyzers.summary.latencies import FINISHED, gaps_ns, latencies
+from stepscope.analyzers.summary.latencies import FINISHED, METRICS, gaps_ns, latencies
 from stepscope.analyzers.summary.load_over_time import OverTime, load_over_time
 from stepscope.analyzers.summary.slo import MET, MISSED, NOT_SERVED, UNKNOWN, Slo, judged
 from stepscope.ingest.trace import Trace
@@ -74,9 +74,14 @@ COLUMNS = (
     Column("tokens_per_s", pl.Float64, "these by the makespan"),
     Column("latency_mean_ns", pl.Int64, "mean of the latencies of those that finished"),
     *_quantiles("latency", "these latencies"),
-    Column("ttft_mean_ns", pl.Int64, "mean of their times to the first token"),
+    Column("ttft_mean_ns", pl.Int64, "mean of their times to the first token, as their clients "
+           "got it where a front end recorded that"),
     *_quantiles("ttft", "these times"),
-    *_quantiles("tpot", "their times for each token after the first"),
+    *_quantiles("tpot", "their times for each token after the first, as their clients got them; "
+                "null where these got all at once"),
+    *_quantiles("engine_ttft", "their times to the first token that the engine sampled"),
+    *_quantiles("engine_tpot", "their times for each token after that, from the engine's first "
+                "token to its last"),
     *_quantiles("token_gap", "the times from one token to the next, of all requests",
                 ("p50", "p90", "p99")),
     Column("max_token_gap_ns", pl.Int64, "the longest that any request waited for its next token"),
@@ -200,7 +205,7 @@ def quantiles(each: pl.DataFrame, gaps: pl.Series) -> dict[str, int]:
     `each` is what `latencies` gives of requests.
     """
     finished = each.filter(pl.col("outcome").eq_missing(FINISHED))
-    times = {metric: finished[f"{metric}_ns"] for metric in ("latency", "ttft", "tpot")}
+    times = {metric: finished[f"{metric}_ns"] for metric in METRICS}
     times["token_gap"] = gaps
     return {
         f"{metric}_{name}_ns": quantile

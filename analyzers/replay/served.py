@@ -17,8 +17,8 @@ MEASURES = ("ttft", "tpot")
 class Served:
     """How fast the requests were that finished in both runs, in ns: (one, other) by statistic.
 
-    TTFT is from the arrival at the engine to the first token; TPOT the rest until the last, by the
-    tokens after the first, of requests that have any.
+    TTFT is from the arrival at the engine to the engine's first token, without the front end, which
+    is not replayed; TPOT is the engine TPOT of `analyzers/summary/latencies.py`.
     """
 
     num_requests: int

@@ -20,7 +20,8 @@ import polars as pl
 
 from stepscope.analyzers.latency.blame import COLUMNS, Blame
 from stepscope.analyzers.latency.causes import CAUSES
-from stepscope.analyzers.summary.latencies import FINISHED, METRICS, latencies
+from stepscope.analyzers.summary.latencies import FINISHED, METRICS, OF_ENGINE, latencies
+from stepscope.analyzers.views.requests import REQUEST
 from stepscope.ingest.derive.states import ENDS
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.times import MS, SECOND, US
@@ -143,7 +144,9 @@ def judged(trace: Trace, blamed: Blame, slo: Slo) -> Judged:
     told = told.with_columns(
         _met(metric, limit_ns).alias(f"met_{metric}") for metric, limit_ns in slo.limits_ns.items()
     )
-    causes = {metric: _causes(blamed, metric) for metric in slo.limits_ns} if len(told) else {}
+    causes = (
+        {metric: _causes(blamed, told, metric) for metric in slo.limits_ns} if len(told) else {}
+    )
     for metric in slo.limits_ns:
         told = _with_cause(told, metric, *causes.get(metric, _NO_CAUSES))
     return Judged(slo, _with_verdict(told, tuple(slo.limits_ns)))
@@ -151,12 +154,13 @@ def judged(trace: Trace, blamed: Blame, slo: Slo) -> Judged:
 
 def _met(metric: str, limit_ns: int) -> pl.Expr:
     """Whether a request met an SLO; null where that is not known."""
-    if metric == "ttft":
-        return pl.col("ttft_ns") <= limit_ns
+    if metric in {"ttft", "engine_ttft"}:
+        return pl.col(f"{metric}_ns") <= limit_ns
     has_finished = pl.col("outcome").eq_missing(FINISHED)
-    if metric == "tpot":  # of one token alone there is no time between tokens
+    if metric in {"tpot", "engine_tpot"}:  # of one token alone there is no time between tokens
         has_one = has_finished & (pl.col("num_tokens") == 1) & pl.col("so_far_ns").is_not_null()
-        return pl.when(has_one).then(pl.lit(value=True)).otherwise(pl.col("tpot_ns") <= limit_ns)
+        is_met = pl.col(f"{metric}_ns") <= limit_ns
+        return pl.when(has_one).then(pl.lit(value=True)).otherwise(is_met)
     is_late = pl.when(pl.col("so_far_ns") > limit_ns).then(pl.lit(value=False))
     return pl.when(has_finished).then(pl.col("latency_ns") <= limit_ns).otherwise(is_late)
 
@@ -171,14 +175,39 @@ def _taken(metric: str) -> pl.Expr:
 _NO_CAUSES = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
-def _causes(blamed: Blame, metric: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _causes(
+    blamed: Blame, requests: pl.DataFrame, metric: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each request: the cause that took most of the time of a metric, how much, which share."""
-    whole = blamed.requests.select(COLUMNS).to_numpy()
-    before = blamed.to_first_token.select(COLUMNS).to_numpy()
-    spent = {"ttft": before, "tpot": whole - before, "latency": whole}[metric]
+    if metric in OF_ENGINE:
+        spent = _spent_in_engine(blamed, requests, metric)
+    else:
+        whole = blamed.requests.select(COLUMNS).to_numpy()
+        before = blamed.to_first_token.select(COLUMNS).to_numpy()
+        spent = {"ttft": before, "tpot": whole - before, "latency": whole}[metric]
     most = spent.argmax(axis=1)
     taken = spent[np.arange(len(spent)), most]
     return most, taken, taken / np.maximum(spent.sum(axis=1), 1)
+
+
+def _spent_in_engine(blamed: Blame, requests: pl.DataFrame, metric: str) -> np.ndarray:
+    """The time of each cause before the engine's first token, or from there to its last."""
+    first = requests.select(*REQUEST, "engine_first_token_ns")
+    from_ns, to_ns, at = pl.col("from_ns"), pl.col("to_ns"), pl.col("engine_first_token_ns")
+    share = (at.clip(from_ns, to_ns) - from_ns) / (to_ns - from_ns)
+    if metric == "engine_tpot":
+        share = 1 - share
+    spent = (
+        blamed.intervals.join(first, on=REQUEST)
+        .filter(pl.col("cause") != "delivery")
+        .group_by(REQUEST)
+        .agg(
+            ((pl.col("ns") * share).filter(pl.col("cause") == cause.name).sum()).alias(cause.column)
+            for cause in CAUSES
+        )
+    )
+    rows = requests.select(REQUEST).join(spent, on=REQUEST, how="left", maintain_order="left")
+    return rows.select(pl.col(COLUMNS).fill_null(0).round().cast(pl.Int64)).to_numpy()
 
 
 def _with_cause(

@@ -19,7 +19,8 @@ def given_twice(names: Iterable[str]) -> str | None:
 holds_slo = click.option(
     "--slo", metavar="LIMITS",
     help="Say which requests meet these limits, how many a second do (goodput), and what the "
-         "others lost most time to: ttft, tpot and latency, as in ttft=500ms,tpot=50ms.",
+         "others lost most time to, as in ttft=500ms,tpot=50ms. Limits: ttft, tpot, latency; "
+         "engine_ttft and engine_tpot of tokens as the engine sampled them.",
 )  # fmt: skip
 """Give a command the option --slo, which `analyzers.summary.slo.slo_of` reads."""
 

@@ -38,6 +38,13 @@ class Sweep:
             raise MissingExtra("charts need Plotly", todo="pip install 'stepscope[web]'")
 
 
+def refuse_changes(changes: object) -> None:
+    """--check is of a run without changes; raises ConfigError where there are any."""
+    if changes:
+        raise ConfigError("--check holds an unchanged run against the recorded one",
+                          todo="leave out --check, or what is to be changed")  # fmt: skip
+
+
 def run_again(
     recorded: Trace, changes: Changes, into: Path, report: Progress, form: str, *,
     demands_same: bool,
@@ -46,9 +53,8 @@ def run_again(
     from stepscope.app.replay.compared import compared
     from stepscope.app.replay.own_engine import rerun, rerun_lines
 
-    if demands_same and changes:
-        raise ConfigError("--check holds an unchanged run against the recorded one",
-                          todo="leave out --check, or what is to be changed")  # fmt: skip
+    if demands_same:
+        refuse_changes(changes)
     report("running again", 0, None)
     found = rerun(recorded, changes, into)
     both = compared((recorded, found.replayed), rules=bool(changes), report=report)

@@ -32,7 +32,14 @@ from stepscope.app.paired.delta_rows import (
 )
 from stepscope.app.paired.device_deltas import device_deltas
 from stepscope.app.present.blocks import Block, Heading, Paragraph, Tone
-from stepscope.app.present.summary.serving import LOADS, NO_SLO, OF, QUANTILES, is_served, spreads
+from stepscope.app.present.summary.serving import (
+    LOADS,
+    NO_SLO,
+    QUANTILES,
+    is_served,
+    latency_names,
+    spreads,
+)  # fmt: skip
 from stepscope.app.present.summary.slo_words import limits, rate
 from stepscope.app.printable import plain
 from stepscope.app.units import count
@@ -116,7 +123,7 @@ def _latencies(traces: Traces, blamed: Blames) -> Iterator[Row]:
         spreads(trace, each) if served else {}
         for trace, each, served in zip(traces, blamed, are_served, strict=True)
     ]
-    for name, (title, _) in OF.items():
+    for name, (title, _) in latency_names(*traces).items():
         both = [each.get(name) for each in told]
         if both == [None, None]:
             continue

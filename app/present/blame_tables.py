@@ -21,6 +21,19 @@ WIDEST_NAME = 16
 BRIEF = ("", "cause", "total", "share")
 
 
+def first_token(row: Mapping[str, Any]) -> str:
+    """When a row of `Blame.requests` has its first token: the client's, and the engine's."""
+    client, engine = (
+        None if row[name] is None else row[name] - row["arrive_ns"]
+        for name in ("first_token_ns", "engine_first_token_ns")
+    )
+    if client is None:
+        return "no first token"
+    if engine is None or engine == client:
+        return f"first token after {duration(client)}"
+    return f"first token at the client after {duration(client)}, in the engine {duration(engine)}"
+
+
 def totals_table(blamed: Blame, *, is_brief: bool = False) -> Table:
     """What each cause took of all requests; brief, without how that is spread over them."""
     columns = (*BRIEF, *QUANTILES, "of")

@@ -14,6 +14,7 @@ from stepscope.app.palette import INK, TEXT
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.present.blame_tables import (
     WIDEST_NAME,
+    first_token,
     outcome,
     request_table,
     row_name,
@@ -82,7 +83,7 @@ def request_lines(
     """One request: its causes, before its first token and after it, and its bar."""
     yield f"{_name(row)}: {duration(row['latency_ns'])}, {plain(outcome(row))}"
     if row["first_token_ns"] is not None:
-        yield f"first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
+        yield first_token(row)
     yield ""
     has_meanings = width >= ROOM_FOR_MEANINGS
     yield from table_lines(request_table(row, to_first_token, has_meanings=has_meanings))

@@ -41,14 +41,14 @@ def replay_lines(found: Replay) -> Iterator[str]:
 
 
 def served_lines(found: Served, names: tuple[str, str]) -> Iterator[str]:
-    """TTFT and TPOT of both runs, and by how much one is off the other."""
+    """TTFT and TPOT in the engines of both runs, and by how much one is off the other."""
     rows = [
         (f"{NAMES[measure]} {statistic}", duration(round(one)), duration(round(other)),
          _share(found.error(measure, statistic)))
         for measure, each in found.times.items()
         for statistic, (one, other) in each.items()
     ]  # fmt: skip
-    head = (f"of {times(found.num_requests, 'request')}", *names, "")
+    head = (f"in the engine, of {times(found.num_requests, 'request')}", *names, "")
     yield from aligned(head, rows, (False, True, True, True))
     off = [f"{NAMES[measure]} {share:.1%}" for measure, share in found.of_each.items()]
     if off:

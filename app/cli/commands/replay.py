@@ -38,8 +38,8 @@ DIVERGED = 4
 @click.option("--cost", "priced", metavar="TRACE", type=click.Path(path_type=Path),
               help="Of the reference engine: fit the duration of steps to this trace.")  # fmt: skip
 @click.option("--check", "demands_same", is_flag=True,
-              help="Of the reference engine, unchanged: demand the same bytes; on a real clock, "
-              "the same decisions.")  # fmt: skip
+              help="Demand that the unchanged run is the same again: its decisions at every step, "
+              "and its bytes where the reference engine ran on a virtual clock.")  # fmt: skip
 @click.option("--sweep", "swept", metavar="NAME=A..B", multiple=True,
               help="Of the reference engine: run once with each value (A..B, A..B:STEP, or A,B); "
               "repeated, with each combination.")  # fmt: skip
@@ -102,6 +102,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
 
     \b
       stepscope replay run.trace --python ~/vllm-0.33
+      stepscope replay run.trace --python ~/vllm --check
       stepscope replay run.trace --python ~/vllm --set max_num_seqs=64 -o other.trace
       stepscope replay before.trace --check
       stepscope replay before.trace --variant after -o after.trace
@@ -109,7 +110,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
       stepscope replay before.trace --sweep max_num_seqs=4..20:4 --page sweep.html
     """
     of_reference = {"--variant": variant, "--no-fault": without, "--cost": priced,
-                    "--check": demands_same, "--sweep": swept, "--page": page}  # fmt: skip
+                    "--sweep": swept, "--page": page}  # fmt: skip
     of_others = {"--python": env, "--rank": ranks}
     with tempfile.TemporaryDirectory(prefix="stepscope-replay-") as folder, progress() as report:
         into = out or Path(folder) / "replay.trace"
@@ -125,6 +126,8 @@ def replay(  # noqa: PLR0913, PLR0917 - one per option
             )  # fmt: skip
         else:
             _refuse(of_reference, "a run of the reference engine")
+            if demands_same:
+                _refuse_what_is_not_the_same_run(recorded, engine, texts)
             asked = _RealScheduler(engine, env, texts, ranks, silent_s)
             is_same = _replayed_for_real(recorded, asked, into, report, form)
     ctx.exit(0 if is_same else DIVERGED)
@@ -157,7 +160,7 @@ def _on_reference(
 
     is_again = is_ours(recorded)
     if demands_same and not is_again:
-        raise ConfigError("--check: only for a run of the reference engine", where=recorded.name)
+        raise _another_engine(recorded)
     if swept.texts or swept.page:
         _refuse({"--check": demands_same}, "a replay without --sweep")
         run_sweep(recorded, changes, swept, into, report, form)
@@ -165,6 +168,28 @@ def _on_reference(
     if is_again:
         return run_again(recorded, changes, into, report, form, demands_same=demands_same)
     return resimulate(recorded, changes, into, report, form)
+
+
+def _refuse_what_is_not_the_same_run(
+    recorded: Trace, engine: str | None, texts: tuple[str, ...]
+) -> None:
+    """With --check a real scheduler gets what was recorded, and there are steps to compare."""
+    from stepscope.analyzers.replay.recorded_settings import engine_of
+    from stepscope.app.cli.run_again import refuse_changes
+
+    refuse_changes(texts)
+    if engine is not None and engine != engine_of(recorded.manifest.producer):
+        raise _another_engine(recorded)
+    if not (recorded.has("steps") and recorded.has("batch_rows")):
+        raise ConfigError("--check: it has no steps with batches, so no decision can be compared",
+                          where=recorded.name, todo="leave --check out")  # fmt: skip
+
+
+def _another_engine(recorded: Trace) -> ConfigError:
+    return ConfigError(
+        "--check holds a run against the engine that recorded it, and another one is asked for",
+        where=recorded.name, todo="leave out --check, or --engine",
+    )  # fmt: skip
 
 
 def _refuse(given: dict[str, Any], whom: str) -> None:

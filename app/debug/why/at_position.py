@@ -42,8 +42,11 @@ class View:
         return {name: place for place, name in enumerate(self.state.waiting or ())}
 
     def holders(self, resource: str) -> Counter[str] | None:
-        """How much of a resource each holds, in the order of who runs; None where not known."""
-        if resource == "seat":
+        """How much of a resource each holds, in the order of who runs; None where not known.
+
+        Where no slot changes hands in the trace, each request that runs is taken to have one.
+        """
+        if resource == "seat" or (resource == "slot" and not self.state.slots):
             return None if self.state.running is None else Counter(self.state.running)
         held = self.state.kv_blocks if resource == "kv-block" else self.state.slots
         if held is None or resource not in {"kv-block", "slot"}:
@@ -94,6 +97,10 @@ class View:
         """The next of some events of a request after now, as the trace tells it."""
         rows = self.told.lifecycle.of(request)
         return next((r for r in rows if r["seq"] > self.seq and r["event"] in events), None)
+
+    def priority(self, request: str) -> int | None:
+        """The priority of a request, the lower first; None without such an order, or unknown."""
+        return self.told.priorities.get(request)
 
     def has_ended(self, request: str) -> bool:
         """Whether a request is known to have ended by now."""

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
+from stepscope.analyzers.views.declared import is_by_priority
 from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.debug.held.index import STEPS
 from stepscope.app.debug.reasons import COLUMNS, EVENTS
@@ -45,6 +46,18 @@ class Evidence:
     def about_requests(self) -> RowsOfRequests:
         """What was decided about requests."""
         return RowsOfRequests(self._reasons.decisions, ("request", "seq", *COLUMNS))
+
+    @cached_property
+    def priorities(self) -> dict[str, int]:
+        """Priorities of requests, the lower first; empty where no such order is declared."""
+        if not is_by_priority(self.trace):
+            return {}
+        known = self.trace.lifecycle.filter(
+            pl.col("rank") == self.rank, pl.col("request").is_not_null(),
+            pl.col("priority").is_not_null(),
+        )  # fmt: skip
+        rows = known.group_by("request").agg(pl.col("priority").first()).collect()
+        return dict(rows.iter_rows())
 
     @cached_property
     def about_tasks(self) -> RowsByName:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Link, Root, Subject
 from stepscope.app.debug.why.links import Hop, link_of, unknown
@@ -107,8 +108,14 @@ def _held(view: View, who: Subject, decided: Row, holders: Counter[str], free: i
         link = link_of(view, who, decided)
         return link, unknown(who, f"nobody else holds any {WORDS[decided['resource']]} here")
     younger = Counter({name: held for name, held in living.items() if _came_by(view, who, name)})
+    above, below = _of_other_priority(view, who, living)
+    unfair = younger - above
+    if lacking is not None and unfair.total() >= lacking and not below.total() >= lacking:
+        return _passed(view, who, decided, others, unfair)
+    if lacking is not None and below.total() >= lacking:
+        return _inverted(view, who, decided, others, below)
     if lacking is not None and younger.total() >= lacking:
-        return _passed(view, who, decided, others, younger)
+        return _outranked(view, who, decided, others, younger & above)
     holder = _whom(decided, living)
     link = link_of(view, who, decided, holder, len(others))
     return link, Subject("request", holder)
@@ -133,6 +140,61 @@ def _passed(
     says = (f"{count(younger.total())} {what} are held by {count(len(younger))} that came after "
             f"it and were let in before it, {holder} among them")  # fmt: skip
     return link, Root("policy", who, says, "a bound on how often it is passed", link.proof)
+
+
+def _of_other_priority(
+    view: View, who: Subject, living: Counter[str]
+) -> tuple[Counter[str], Counter[str]]:
+    """The holders of higher priority (a lower number), and those of lower priority."""
+    own = view.priority(who.name)
+    above, below = Counter[str](), Counter[str]()
+    for name, held in living.items():
+        other = view.priority(name)
+        if own is not None and other is not None and other != own:
+            (above if other < own else below)[name] = held
+    return above, below
+
+
+def _outranked(
+    view: View, who: Subject, decided: Row, others: Counter[str], above: Counter[str]
+) -> Hop:
+    """What it lacks was given to requests of higher priority that came later."""
+    holder = max(above, key=lambda name: above[name])
+    link = link_of(view, who, decided, holder, len(others))
+    says = (f"it has priority {view.priority(who.name)}, and {_held_by(decided, above)} of higher "
+            f"priority that came after it: {_with_priority(view, above)}")  # fmt: skip
+    change = "a higher priority (a lower number), or more room"
+    return link, Root("policy", who, says, change, link.proof)
+
+
+def _inverted(
+    view: View, who: Subject, decided: Row, others: Counter[str], below: Counter[str]
+) -> Hop:
+    """What it lacks is held by requests of lower priority, which nothing makes give way."""
+    holder = max(below, key=lambda name: below[name])
+    link = link_of(view, who, decided, holder, len(others))
+    says = (f"it has priority {view.priority(who.name)}, and {_held_by(decided, below)} of lower "
+            f"priority: {_with_priority(view, below)}")  # fmt: skip
+    change = (f"preempting a lower priority for {WORDS[decided['resource']]}, some of them "
+              "reserved for urgent requests, or a bound on the length of the others")  # fmt: skip
+    return link, Root("policy", who, says, change, link.proof)
+
+
+def _held_by(decided: Row, holders: Counter[str]) -> str:
+    verb = "is" if holders.total() == 1 else "are"
+    what = WORDS[decided["resource"]] if holders.total() > 1 else WORDS[decided["resource"]][:-1]
+    return f"{count(holders.total())} {what} {verb} held by {times(len(holders), 'request')}"
+
+
+def _with_priority(view: View, holders: Counter[str]) -> str:
+    """The holders' priorities, each with one that has it: `low-0 and 15 more (10)`."""
+    by_priority: dict[int | None, list[str]] = {}
+    for name in holders:
+        by_priority.setdefault(view.priority(name), []).append(name)
+    return ", ".join(
+        f"{names[0]}{f' and {len(names) - 1:,} more' if len(names) > 1 else ''} ({priority})"
+        for priority, names in sorted(by_priority.items(), key=lambda item: item[0] or 0)[:3]
+    )
 
 
 def _whom(decided: Row, living: Counter[str]) -> str:

@@ -146,8 +146,12 @@ def _behind(view: View, who: Subject, ahead: str, row: Row, recorded: str | None
     head = Subject("request", ahead)
     between = view.places[who.name] - view.places[ahead] - 1
     more = f", with {between:,} between" if between else ""
+    own, first = view.priority(who.name), view.priority(ahead)
+    order = "" if own is None or first is None or own == first else (
+        f" (its priority is {own}, that of {ahead} {first})"
+    )  # fmt: skip
     link = Link(
-        who, f"{who} stands behind {ahead} in the queue{more}", view.place_of(row),
+        who, f"{who} stands behind {ahead} in the queue{order}{more}", view.place_of(row),
         proof(table, row), "queue", holder=head, num_holders=view.places[who.name],
         recorded_holder=recorded if recorded != ahead else None, site=row.get("site"),
     )  # fmt: skip

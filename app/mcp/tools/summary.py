@@ -14,6 +14,11 @@ OF_COLUMNS = {
     "latency_p50_ns": ("latencies of requests, from arrival to end", ("lifecycle",)),
     "ttft_p50_ns": ("times to the first token", ("lifecycle",)),
     "tpot_p50_ns": ("times for each token after the first", ("lifecycle", "outputs")),
+    "engine_ttft_p50_ns": ("times to the engine's first token", ("lifecycle",)),
+    "engine_tpot_p50_ns": (
+        "times for each token after the engine's first",
+        ("lifecycle", "outputs"),
+    ),
     "token_gap_p50_ns": ("times from one token to the next", ("outputs",)),
     "requests": ("how many requests there were", ("lifecycle", "batch_rows")),
     "arrived": ("how many requests arrived", ("lifecycle",)),
@@ -29,6 +34,10 @@ OF_COLUMNS = {
     "config": ("the configuration of the run", ("lifecycle",)),
 }
 """Columns of a row of `stepscope summary`: what is not recorded where one is null."""
+AT_ONCE = NotRecorded(
+    "times for each token after the first, as clients got them",
+    "clients got all tokens at once; engine_tpot_p50_ns is of the tokens as they were sampled",
+)
 LEFT_TO_OTHERS = ("findings", "not_applicable", "config", "trace", "reference", "divergence",
                   "diverged_step")  # fmt: skip
 
@@ -38,7 +47,11 @@ class Summed(Arguments, frozen=True):
 
     trace: TraceName
     slo: Annotated[
-        str, text("Limits of latencies, as in ttft=500ms,tpot=50ms: who met them, and goodput.")
+        str,
+        text(
+            "Limits of latencies, as in ttft=500ms,tpot=50ms: who met them, and goodput. Also "
+            "latency, and engine_ttft and engine_tpot of tokens as the engine sampled them."
+        ),
     ] = ""
 
 
@@ -62,7 +75,11 @@ def _answer(held: HeldTraces, asked: Summed) -> Answer:
     every = lines(summary(opened.trace, opened.blamed, slo).blocks)
     told = [line for line in every if line.strip(" ─")]  # below the heads of tables is a rule
     lacking = [
-        lacks(what, *tables) for name, (what, tables) in OF_COLUMNS.items() if _unknown(row, name)
+        AT_ONCE
+        if name == "tpot_p50_ns" and not _unknown(row, "engine_tpot_p50_ns")
+        else lacks(what, *tables)
+        for name, (what, tables) in OF_COLUMNS.items()
+        if _unknown(row, name)
     ]
     if slo is not None and row.get("slo_unknown", 0):
         lacking.append(NotRecorded(f"whether {row['slo_unknown']:,} requests met the SLO",

@@ -116,7 +116,7 @@ def _facts(
         yield Fact("client's id", (client,))
     yield Fact("came", (moment(row["arrive_ns"] - first_ns, RESOLUTION_NS),))
     yield Fact("ended", (f"{outcome(row)}, {duration(row['latency_ns'])} after it came",))
-    yield Fact("TTFT", (_ttft(life, told),))
+    yield Fact("TTFT", (_ttft(told),))
     yield Fact("TPOT", (_tpot(told),))
     yield Fact("tokens", (_tokens(life, told["num_tokens"]),))
     preempted = sum(m.row["event"] == "preempt" for m in life.moments if m.kind == EVENT)
@@ -127,19 +127,25 @@ def _facts(
         yield Fact("recomputed", (again,))
 
 
-def _ttft(life: Life, told: Mapping[str, Any]) -> str:
-    """Until the client had the first token; and the engine, where that was earlier."""
+def _ttft(told: Mapping[str, Any]) -> str:
+    """The client's, and the engine's where both are recorded."""
     if told["ttft_ns"] is None:
         return "no first token was recorded"
-    computed = (m.row for m in life.moments if m.kind == EVENT and m.row["event"] == "first-token")
-    after_ns = next((row["ts_ns"] - told["arrive_ns"] for row in computed), None)
-    first = duration(told["ttft_ns"])
-    if after_ns is None or after_ns >= told["ttft_ns"]:
+    first, of_engine = duration(told["ttft_ns"]), told["engine_ttft_ns"]
+    if not told["is_delivered"]:
         return first
-    return f"{first} until it was delivered; the engine had it after {duration(after_ns)}"
+    engine = "engine not known" if of_engine is None else f"engine {duration(of_engine)}"
+    return f"client {first}; {engine}"
 
 
 def _tpot(told: Mapping[str, Any]) -> str:
+    client, engine = _client_tpot(told), told["engine_tpot_ns"]
+    if not told["is_delivered"]:
+        return client
+    return f"client {client}; engine {'not known' if engine is None else duration(round(engine))}"
+
+
+def _client_tpot(told: Mapping[str, Any]) -> str:
     if told["tpot_ns"] is not None:
         return duration(round(told["tpot_ns"]))
     if told["num_tokens"] == 1:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from stepscope.analyzers.latency.blame import Blame
+from stepscope.analyzers.latency.request_lines import brings_tokens
 from stepscope.analyzers.summary.distribution import Distribution, distribution
 from stepscope.analyzers.summary.latencies import gaps_ns, latencies
 from stepscope.analyzers.summary.load_over_time import OverTime, load_over_time
 from stepscope.analyzers.summary.slo import Slo, judged
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Tone
 from stepscope.app.present.summary.parts import Histogram, Part, TimeLines
-from stepscope.app.present.summary.slo_words import slo_blocks
+from stepscope.app.present.summary.slo_words import NOT_STREAMED, is_not_streamed, slo_blocks
 from stepscope.app.units import count, duration, length
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.summary import lengths
@@ -25,6 +28,15 @@ OF = {
     "tpot": ("TPOT", "first tokens and ends, and tokens that do not come all at once"),
     "latency": ("latency", "the events `arrive` and `finish` of requests"),
 }
+OF_BOTH = {
+    "ttft": ("TTFT, client", OF["ttft"][1]),
+    "engine_ttft": ("TTFT, engine", OF["ttft"][1]),
+    "gap": ("token gap, engine", OF["gap"][1]),
+    "tpot": ("TPOT, client", OF["tpot"][1]),
+    "engine_tpot": ("TPOT, engine", "the events `first-token` and `finish` of requests"),
+    "latency": ("latency, client", OF["latency"][1]),
+}
+"""The same where a front end recorded when clients got their tokens: each says whose time it is."""
 """What each distribution is called, and what has to be recorded for it."""
 LOADS = {
     "num_waiting": ("requests waiting", "the step's `num_waiting`, or requests' events"),
@@ -78,30 +90,48 @@ def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
 
 
 def spreads(trace: Trace, blamed: Blame) -> dict[str, Distribution | None]:
-    """How each latency of OF is spread over requests or tokens; None where it is known of none."""
-    told = latencies(trace, blamed)
+    """The distribution of each latency of OF_BOTH; None where it is known of no request."""
+    return _spreads(trace, latencies(trace, blamed))
+
+
+def _spreads(trace: Trace, requests: pl.DataFrame) -> dict[str, Distribution | None]:
     return {
-        "ttft": distribution(told["ttft_ns"]),
-        "gap": distribution(gaps_ns(trace)),
-        "tpot": distribution(told["tpot_ns"].round()),
-        "latency": distribution(told["latency_ns"]),
+        name: distribution(gaps_ns(trace) if name == "gap" else requests[f"{name}_ns"].round())
+        for name in OF_BOTH
     }
 
 
+def latency_names(*traces: Trace) -> dict[str, tuple[str, str]]:
+    """OF, or OF_BOTH where any of the traces records when clients got their tokens."""
+    delivered = [trace.lifecycle.filter(brings_tokens()).head(1) for trace in traces]
+    return OF if all(rows.is_empty() for rows in pl.collect_all(delivered)) else OF_BOTH
+
+
 def _latencies(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
-    told = spreads(trace, blamed)
-    rows = [_spread(OF[name][0], each) for name, each in told.items()]
+    requests = latencies(trace, blamed)
+    told = _spreads(trace, requests)
+    names = latency_names(trace)
+    rows = [_spread(title, told[name]) for name, (title, _) in names.items()]
     table = Table(("", "of", *QUANTILES), tuple(rows), to_right=QUANTILES)
+    is_at_once = is_not_streamed(requests)
     missing = tuple(
-        Fact(title, (f"not known of any; it takes {recorded}",), Tone.MUTED)
-        for name, (title, recorded) in OF.items()
+        Fact(
+            title,
+            (
+                f"not known of any; {NOT_STREAMED}"
+                if name == "tpot" and is_at_once
+                else f"not known of any; it takes {recorded}",
+            ),
+            Tone.MUTED,
+        )
+        for name, (title, recorded) in names.items()
         if told[name] is None
     )
     limits = slo.limits_ns if slo else {}
     charts = [
-        Histogram(OF[name][0], each, limits.get(name))
-        for name, each in told.items()
-        if each is not None
+        Histogram(title, each, limits.get(name))
+        for name, (title, _) in names.items()
+        if (each := told[name]) is not None
     ]
     return Part((Heading("latencies"), table, *missing), tuple(charts))
 

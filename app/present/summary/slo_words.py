@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stepscope.analyzers.summary.latencies import METRICS
+import polars as pl
+
+from stepscope.analyzers.summary.latencies import METRICS, OF_ENGINE
 from stepscope.analyzers.summary.slo import (
     MET,
     MISSED,
     NOT_SERVED,
     UNKNOWN,
     Judged,
+    Objective,
     Slo,
 )  # fmt: skip
 from stepscope.app.present.blame_tables import WIDEST_NAME, row_name
@@ -25,8 +28,12 @@ WHAT_RECORDS = {
     "ttft": "requests' events `arrive` and `first-token`",
     "tpot": "their `first-token`, `finish` and number of tokens, which must not come all at once",
     "latency": "requests' events `arrive` and `finish`",
+    "engine_ttft": "requests' events `arrive` and `first-token`",
+    "engine_tpot": "their `first-token`, `finish` and number of tokens",
 }
 """What has to be recorded for a metric to be known."""
+NOT_STREAMED = "the clients got all tokens at once"
+"""Why no client has a TPOT where the engine's is known."""
 
 
 def limits(slo: Slo) -> str:
@@ -46,7 +53,7 @@ def slo_blocks(judged: Judged, most: int = MOST_MISSED) -> Iterator[Block]:
     missed = judged.missed()
     if len(missed):
         rows = missed.head(most).to_dicts()
-        yield _missed(rows, len(missed) - len(rows))
+        yield _missed(rows, len(missed) - len(rows), judged.slo)
 
 
 def request_slo(judged: Judged) -> Table:
@@ -93,8 +100,20 @@ def _verdicts(judged: Judged) -> Iterator[Block]:
         yield Fact("not served", (f"{ended}, and missed nothing that is known",), Tone.WARNING)
     for each in judged.objectives():
         if each.num_unknown == total:
-            missing = f"not known of any: it takes {WHAT_RECORDS[each.metric]}"
+            missing = f"not known of any: {_why_unknown(judged, each)}"
             yield Fact(each.metric, (missing,), Tone.WARNING)
+
+
+def _why_unknown(judged: Judged, objective: Objective) -> str:
+    if objective.metric == "tpot" and is_not_streamed(judged.requests):
+        return f"{NOT_STREAMED}; --slo engine_tpot=... judges tokens as the engine sampled them"
+    return f"it takes {WHAT_RECORDS[objective.metric]}"
+
+
+def is_not_streamed(requests: pl.DataFrame) -> bool:
+    """Whether no client saw one token after another, although the engine's TPOT is known."""
+    at_once = pl.col("tpot_ns").is_null().all() & pl.col("engine_tpot_ns").is_not_null().any()
+    return bool(requests.select(at_once & pl.col("is_delivered").any()).item())
 
 
 def _of(number: int, total: int) -> str:
@@ -113,18 +132,19 @@ def _objectives(judged: Judged) -> Table:
     return Table(columns, tuple(rows), to_right=("limit",))
 
 
-def _missed(rows: list[dict[str, Any]], num_more: int) -> Table:
+def _missed(rows: list[dict[str, Any]], num_more: int, slo: Slo) -> Table:
+    metrics = [name for name in METRICS if name not in OF_ENGINE or name in slo.limits_ns]
     told = [
         (
-            row_name(row, WIDEST_NAME), row["missed"], *(_taken(row, name) for name in METRICS),
+            row_name(row, WIDEST_NAME), row["missed"], *(_taken(row, name) for name in metrics),
             row["cause"], _share(row["cause_share"]),
         )
         for row in rows
     ]  # fmt: skip
-    columns = ("request", "missed", *METRICS, "main cause", "share")
+    columns = ("request", "missed", *metrics, "main cause", "share")
     leads = tuple(AtRequest(row["rank"], row["request"]) for row in rows)
     return Table(
-        columns, tuple(told), "missed, the worst first", (*METRICS, "share"), num_more, leads=leads
+        columns, tuple(told), "missed, the worst first", (*metrics, "share"), num_more, leads=leads
     )
 
 

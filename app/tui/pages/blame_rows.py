@@ -12,7 +12,13 @@ import polars as pl
 from stepscope.analyzers.latency.blame import Blame
 from stepscope.app.present.blame_bars import LOOKS, Bars
 from stepscope.app.present.blame_reasons import reasons, waits_of
-from stepscope.app.present.blame_tables import outcome, request_table, row_name, totals_table
+from stepscope.app.present.blame_tables import (
+    first_token,
+    outcome,
+    request_table,
+    row_name,
+    totals_table,
+)  # fmt: skip
 from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, ink, readable_on
@@ -125,7 +131,7 @@ def _how_it_ended(row: Mapping[str, Any]) -> str:
         return f"{outcome(row)}; the trace names no request"
     if row["first_token_ns"] is None:
         return f"{outcome(row)}, without a token"
-    return f"{outcome(row)}; first token after {duration(row['first_token_ns'] - row['arrive_ns'])}"
+    return f"{outcome(row)}; {first_token(row)}"
 
 
 def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Shown]:

@@ -12,7 +12,7 @@ ENDS = ("finish", "reject", "abort", "error")
 
 
 def raw_latencies(trace: Trace) -> dict[Key, dict[str, Any]]:
-    """By rank and request: ttft_ns, tpot_ns, latency_ns and outcome, None where not known."""
+    """By rank and request: the latencies and the outcome, None where not known."""
     events: dict[Key, list[dict[str, Any]]] = defaultdict(list)
     columns = ("rank", "request", "event", "ts_ns", "num_generated")
     for row in trace.lifecycle.select(columns).collect().to_dicts():
@@ -50,4 +50,15 @@ def _of(
     tpot = None
     if latency is not None and ttft is not None and number > 1 and latency > ttft:
         tpot = (latency - ttft) / (number - 1)
-    return {"ttft_ns": ttft, "tpot_ns": tpot, "latency_ns": latency, "outcome": outcome}
+    sampled = min(at("first-token"), default=None)
+    in_engine = end["ts_ns"] - sampled if end and sampled is not None else 0
+    return {
+        "ttft_ns": ttft,
+        "tpot_ns": tpot,
+        "latency_ns": latency,
+        "outcome": outcome,
+        "engine_ttft_ns": sampled - min(came) if came and sampled is not None else None,
+        "engine_tpot_ns": in_engine / (number - 1)
+        if latency is not None and number > 1 and in_engine > 0
+        else None,
+    }

@@ -40,6 +40,35 @@ def test_the_same_decisions_are_said_in_one_line_and_exit_0(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("small")
+def test_check_demands_of_a_real_scheduler_what_a_plain_replay_finds(tmp_path: Path) -> None:
+    trace = recorded(tmp_path / "a.trace")
+
+    plain, checked = (
+        CliRunner().invoke(cli, ["replay", str(trace), *words]) for words in ([], ["--check"])
+    )
+
+    assert (checked.exit_code, checked.output) == (0, plain.output)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--set", "max_num_seqs=1"), "--check holds an unchanged run"),
+        (("--engine", "sglang"), "another one is asked for"),
+        (("--engine", "stepscope"), "another one is asked for"),
+    ],
+)
+def test_check_is_refused_of_what_is_not_the_recorded_run(
+    words: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = recorded(tmp_path / "a.trace")
+
+    assert main(["replay", str(trace), "--check", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("small")
 def test_a_divergence_is_said_with_both_sides_costs_and_times_and_exits_4(tmp_path: Path) -> None:
     trace = recorded(tmp_path / "a.trace")
 

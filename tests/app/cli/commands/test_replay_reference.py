@@ -76,7 +76,7 @@ def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) ->
         (("--page", "x.html"), "--page shows what --sweep ran"),
         (("--check", "--sweep", "requests=1..2"), "--check: only for a replay without --sweep"),
         (("--python", "here"), "--python: only for a run of an engine that is installed"),
-        (("--engine", "vllm", "--check"), "--check: only for a run of the reference engine"),
+        (("--engine", "vllm", "--check"), "against the engine that recorded it"),
         (("--engine", "vllm", "--cost", "x"), "--cost: only for a run of the reference engine"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_run_of_another_engine_is_simulated_anew_and_compared(
     assert "makespan" in run.out
     assert (told["how"], told["settings"]["budget"]) == ("re-simulated", "128")
     assert [line.split()[0] for line in swept.out.splitlines()[1:]] == ["recorded", "2", "8"]
-    assert "only for a run of the reference engine" in checked.err
+    assert "against the engine that recorded it" in checked.err
 
 
 def test_a_sweep_is_a_table_traces_and_a_page(

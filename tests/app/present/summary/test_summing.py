@@ -51,6 +51,25 @@ def test_of_every_file_something_is_said(name: str) -> None:
     assert all(part.blocks for part in told.parts)
 
 
+def test_where_clients_got_all_tokens_at_once_the_engines_first_token_and_tpot_are_shown() -> None:
+    told = summed_up(opened("sample_traces/vllm_crowd.trace"))
+
+    latencies = next(each for each in tables(told) if "TTFT, client" in column(each, ""))
+    p50 = dict(zip(column(latencies, ""), column(latencies, "p50"), strict=True))
+    assert (p50["TTFT, client"], p50["TTFT, engine"]) == ("268 ms", "131 ms")
+    assert (p50["TPOT, client"], p50["TPOT, engine"]) == (None, "2.56 ms")
+    said = "\n".join(lines(told.blocks))
+    assert "TPOT, client not known of any; the clients got all tokens at once" in said
+    assert "clients got all tokens at once; --slo engine_tpot=... judges" in said
+
+
+def test_where_no_client_is_recorded_a_latency_has_one_name() -> None:
+    told = summed_up(opened("sample_traces/fcfs-preemption-after.trace"))
+
+    latencies = next(each for each in tables(told) if "TTFT" in column(each, ""))
+    assert column(latencies, "") == ["TTFT", "token gap", "TPOT", "latency"]
+
+
 def test_of_a_trace_without_rows_it_is_said_what_a_summary_is_made_of() -> None:
     assert "This trace has no rows." in text_of(trace_of())
 
