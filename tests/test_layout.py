@@ -47,7 +47,12 @@ OWN_TESTS = {
 def locked(file: str) -> set[str]:
     """Names of the packages of which a file says the version that is tested."""
     lines = (ROOT / file).read_text("utf-8").splitlines()
-    return {line.split("==")[0].lower() for line in lines if "==" in line}
+    return {normalised(line.split("==")[0]) for line in lines if "==" in line}
+
+
+def normalised(name: str) -> str:
+    """A package's name as the index and `uv` spell it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def folders_with_code() -> set[str]:
@@ -61,7 +66,40 @@ def test_every_package_that_we_need_is_locked_to_the_version_that_is_tested() ->
         project = tomllib.load(file)["project"]
     needed = project["dependencies"] + project["optional-dependencies"]["web"]
 
-    assert {re.split(r"[><=; ]", each)[0] for each in needed} <= locked("requirements.lock")
+    names = {normalised(re.split(r"[><=; ]", each)[0]) for each in needed}
+    assert names <= locked("requirements.lock")
+
+
+@looped("file", ["requirements.lock", "requirements-dev.lock"])
+def test_every_locked_package_has_hashes_and_no_index_is_named(file: str) -> None:
+    text = (ROOT / file).read_text("utf-8")
+
+    packages = re.split(r"^(?=\S+==)", text, flags=re.MULTILINE)[1:]
+    assert len(packages) == len(re.findall(r"==", text)) > 40
+    assert [each for each in packages if "--hash=sha256:" not in each] == []
+    assert "://" not in text
+
+
+def test_make_and_the_action_install_locked_packages_by_their_hashes() -> None:
+    for file in ("Makefile", "action.yml"):
+        installs = re.findall(r".*requirements(?:-dev)?\.lock", (ROOT / file).read_text("utf-8"))
+        installs = [line for line in installs if "pip" in line]
+        assert installs
+        assert all("--require-hashes" in line for line in installs), installs
+
+
+def test_every_github_action_is_pinned_by_its_commit_with_the_version_beside_it() -> None:
+    workflows = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "action.yml"]
+    used = [
+        line.strip()
+        for file in workflows
+        for line in file.read_text("utf-8").splitlines()
+        if "uses:" in line
+    ]
+
+    assert len(used) >= 6
+    pinned = re.compile(r"- uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [line for line in used if not pinned.fullmatch(line)] == []
 
 
 def test_every_folder_with_code_is_packaged_and_no_other() -> None:

