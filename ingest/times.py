@@ -5,6 +5,9 @@ from __future__ import annotations
 US, MS, SECOND = 1_000, 1_000_000, 1_000_000_000
 """In nanoseconds, as all times are."""
 
+POSITION_NS = 1_000
+"""How far rows are apart that have an order and no time: of clock `none`, this is no duration."""
+
 EARLIEST_NS = -(2**63)
 """The first time that there is: nothing can be before it."""
 

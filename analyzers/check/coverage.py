@@ -12,6 +12,7 @@ from typing import Any
 
 from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.entry_points import said, tell_once
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -71,6 +72,9 @@ class Coverage:
         alone = " (its recording alone)" if self.is_blind and self.judged else ""
         asked = len(self.judged) + len(self.lacking)
         said = f"{len(self.judged):,} of {asked:,} {_rules(asked)} could judge{alone}"
+        timeless = sum(CLOCK in needs for needs in self.lacking.values())
+        if timeless:
+            said = f"{said}; {timeless:,} compare durations, and the trace has no clock"
         steps = list(self._worth_recording())
         if not steps:
             return said
@@ -85,7 +89,7 @@ class Coverage:
 
     def _worth_recording(self) -> Iterator[tuple[str, int]]:
         """Tables in the order in which they let most rules judge, as far as their needs go."""
-        wanted = [_tables(needs) for needs in self.lacking.values()]
+        wanted = [_tables(needs) for needs in self.lacking.values() if CLOCK not in needs]
         left = [tables for tables in wanted if tables]
         had: frozenset[str] = frozenset()
         while left:

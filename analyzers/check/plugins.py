@@ -22,6 +22,7 @@ import msgspec
 
 from stepscope.analyzers.findings.finding import Severity
 from stepscope.analyzers.findings.rule import CONDITION, Particular, Rule
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.entry_points import declared, package_of, refused, said
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.schema import BY_NAME
@@ -110,4 +111,6 @@ def _lacks(rule: Any) -> Iterator[str]:
 
 def _is_in_schema(need: str) -> bool:
     table, _, column = need.partition(".")
+    if need == CLOCK:
+        return True
     return table in BY_NAME and (not column or column in BY_NAME[table].names)

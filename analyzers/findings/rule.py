@@ -26,7 +26,8 @@ PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 class Rule(Protocol):
     """One kind of fault; `needs` is that without which it answers *not applicable*.
 
-    That is a table, or a `table.column` that has to have a value in some row.
+    That is a table, a `table.column` that has to have a value in some row, or `CLOCK` where it
+    compares durations or rates.
 
     A rule that needs more than tables to judge is `Particular` too.
     """

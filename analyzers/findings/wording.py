@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from stepscope.ingest.times import MS, SECOND, US
 
 _UNITS = ((SECOND, "s"), (MS, "ms"), (US, "µs"))
@@ -14,6 +17,12 @@ def duration(ns: float) -> str:
         if abs(ns) >= size:
             return f"{ns / size:,.1f} {unit}"
     return f"{ns:.0f} ns"
+
+
+def step_range(row: Mapping[str, Any]) -> str:
+    """The steps of a run of steps, and how long it lasted where `has_clock`: `3 to 4, 10 ns`."""
+    steps = f"{row['step']} to {row['last_step']}"
+    return f"{steps}, {duration(row['end_ns'] - row['ts_ns'])}" if row["has_clock"] else steps
 
 
 def times(count: int, what: str) -> str:

@@ -22,7 +22,7 @@ from stepscope.analyzers.latency.behind import passed_on, with_heads
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed, windows
 from stepscope.analyzers.latency.intervals import intervals
-from stepscope.analyzers.latency.notes import notes
+from stepscope.analyzers.latency.notes import notes, stated_notes
 from stepscope.analyzers.latency.request_lines import (
     lines,
     phases_of_lifecycle,
@@ -30,6 +30,7 @@ from stepscope.analyzers.latency.request_lines import (
     steps,
 )
 from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
+from stepscope.analyzers.latency.stated import stated_requests, stated_tables
 from stepscope.analyzers.views.requests import REQUEST, external_ids
 from stepscope.ingest.derive.states import is_list_of_arrivals
 from stepscope.ingest.errors import ConfigError
@@ -107,6 +108,8 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     arrivals has no latencies. Raises ConfigError, naming near matches, for a request that the trace
     does not have.
     """
+    if not trace.manifest.clock.has_times and not is_list_of_arrivals(trace):
+        return _stated(trace, request)
     every_step = steps(trace).collect().lazy()
     names_requests = _names_requests(trace)
     ran = executed(trace)
@@ -116,7 +119,7 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
     asked = every
     if request is not None:
         asked = asked.filter(pl.col("request").is_in(_named(trace, asked, request)))
-    if is_list_of_arrivals(trace) or not trace.manifest.clock.has_times:
+    if is_list_of_arrivals(trace):
         asked = asked.clear()
     known = with_heads(trace, asked, every)
     if names_requests:
@@ -133,6 +136,14 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
         _in_order(asked, caused),
         tuple(notes(trace, asked, caused, ran)),
     )
+
+
+def _stated(trace: Trace, request: str | None) -> Blame:
+    """The requests of a log without a clock, as far as it states how long they took."""
+    requests = stated_requests(trace)
+    if request is not None:
+        requests = requests.filter(pl.col("request").is_in(_named(trace, requests, request)))
+    return Blame(trace.name, *stated_tables(requests), notes=tuple(stated_notes(requests)))
 
 
 def _runs(trace: Trace, every_step: pl.LazyFrame, ran: pl.DataFrame) -> pl.LazyFrame:

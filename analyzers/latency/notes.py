@@ -47,6 +47,23 @@ def notes(
     yield from _unknown(trace, lines, attributed, ran)
 
 
+def stated_notes(requests: pl.DataFrame) -> Iterator[str]:
+    """What is known of a trace without a clock, of rows of `stated_requests`."""
+    known = requests["latency_ns"].count()
+    if not known:
+        yield (
+            "the file has no times: the order of its rows is known and no duration, so there are "
+            "no latencies; have the engine write the time in each line"
+        )
+        return
+    yield (
+        "the file has no times: each request is counted from 0, for as long as the log states that "
+        "it took; when it came, and what it waited for, is not known"
+    )
+    if without := len(requests) - known:
+        yield f"{times(without, 'request')} of which the log states no total time: left out"
+
+
 def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> list[str]:
     """Why a trace has no latencies; nothing where it has some."""
     if stated := list(_stated_latencies(trace)):
@@ -59,11 +76,6 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
         return [
             f"a list of {times(num_arrivals, 'arrival')}: nothing in it tells when any of them was "
             "served or ended, so there are no latencies"
-        ]
-    if not trace.manifest.clock.has_times:
-        return [
-            "the file has no times: the order of its rows is known and no duration, so there are "
-            "no latencies; have the engine write the time in each line"
         ]
     if not lines.is_empty():
         return []

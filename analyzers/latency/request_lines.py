@@ -81,9 +81,10 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """One row per request, in order of arrival: where its line begins and ends.
 
     Columns: line (its number), rank, request, from_ns, to_ns, sampled_ns, first_token_ns,
-    engine_first_token_ns, outcome, and whether its arrival was recorded. Where a front end tells of it, the line begins when that
-    received it and ends when the client had all of it; first_token_ns is then when the client had
-    the first token, sampled_ns when the last of those was sampled that came with it, and
+    engine_first_token_ns, outcome, and whether its arrival was recorded. Where a front end tells of
+    it, the line begins when that received it and ends when the client had all of it; first_token_ns
+    is then when the client had the first token, sampled_ns when the last of those was sampled that
+    came with it, and
     engine_first_token_ns when the engine sampled the first. A request
     that ranks share is told by those that have its lifecycle, or else by the lowest.
     """

@@ -28,12 +28,13 @@ FINISHED = "finish"
 def latencies(trace: Trace, blamed: Blame) -> pl.DataFrame:
     """A row for each of `blamed.requests`, in their order: what is known of its latencies.
 
-    Columns: rank, request, outcome, arrive_ns, ended_ns, num_tokens, ttft_ns, tpot_ns (a fraction),
-    latency_ns, so_far_ns (how long it had been there when it ended, or the trace did), is_delivered
-    (whether the client's tokens were recorded), engine_first_token_ns, engine_ttft_ns and engine_tpot_ns (a fraction). Null is what is not known: ttft_ns
-    without a first token, tpot_ns of a request that has not finished, has no second token or got
-    all tokens at once, latency_ns of one that has not finished, and all of a request whose arrival
-    was not recorded.
+    Columns: rank, request, outcome, arrive_ns, engine_first_token_ns, ended_ns, num_tokens,
+    ttft_ns, tpot_ns (a fraction), latency_ns, so_far_ns (how long it had been there when it
+    ended, or the trace did), is_delivered (whether the client's tokens were recorded),
+    engine_ttft_ns and engine_tpot_ns (a fraction). Null is what is not known: ttft_ns without a
+    first token, tpot_ns of a request that has not finished, has no second token or got all tokens
+    at once, latency_ns of one that has not finished, and all of a request whose arrival was not
+    recorded.
     """
     if not blamed.names_requests:
         return _with_times(blamed.requests.clear(), trace)

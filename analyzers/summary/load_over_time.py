@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,15 @@ FROM_STEPS, FROM_EVENTS = "what the engine told", "the events of requests"
 class OverTime:
     """A number of a rank that holds from each of its times to the next: `ts_ns` is sorted.
 
-    `mean` is over the time from the first to the last, None where they are one; `source` says what
-    it is counted from.
+    `mean` is over the time from the first to the last, None where they are one, or no times at all;
+    `source` says what it is counted from.
     """
 
     rank: int
     ts_ns: Ints
     values: Floats
     source: str
+    has_times: bool = True
 
     @property
     def most(self) -> float:
@@ -39,7 +40,7 @@ class OverTime:
     @property
     def mean(self) -> float | None:
         """What it was on average over the time."""
-        whole = int(self.ts_ns[-1] - self.ts_ns[0])
+        whole = int(self.ts_ns[-1] - self.ts_ns[0]) if self.has_times else 0
         return float((self.values[:-1] * np.diff(self.ts_ns)).sum() / whole) if whole else None
 
     def within(self, from_ns: int, to_ns: int) -> OverTime | None:
@@ -52,7 +53,7 @@ class OverTime:
         times, values = [first, *self.ts_ns[begin + 1 : end]], [*self.values[begin:end]]
         if times[-1] < last:  # what it was last holds until then
             times, values = [*times, last], [*values, values[-1]]
-        return OverTime(self.rank, np.array(times, np.int64), np.array(values), self.source)
+        return replace(self, ts_ns=np.array(times, np.int64), values=np.array(values))
 
 
 def load_over_time(trace: Trace) -> dict[str, tuple[OverTime, ...]]:
@@ -65,7 +66,12 @@ def load_over_time(trace: Trace) -> dict[str, tuple[OverTime, ...]]:
     found = {name: _by_rank(told, name) for name in ("num_waiting", "num_running", "kv_usage")}
     if not found["num_waiting"]:
         found["num_waiting"] = _waiting(trace)
-    return {name: lines for name, lines in found.items() if lines}
+    has_times = trace.manifest.clock.has_times
+    return {
+        name: tuple(replace(line, has_times=has_times) for line in lines)
+        for name, lines in found.items()
+        if lines
+    }
 
 
 def _by_rank(told: pl.DataFrame, name: str) -> tuple[OverTime, ...]:

@@ -11,6 +11,9 @@ import polars as pl
 
 from stepscope.ingest.trace import Trace
 
+CLOCK = "clock"
+"""The need of a rule that compares durations or rates: of clock `none` times are an order alone."""
+
 # Most columns that have a value have one here, and are not looked at any further.
 NUM_FIRST = 1_000
 
@@ -18,7 +21,7 @@ _told: WeakKeyDictionary[Trace, dict[str, frozenset[str]]] = WeakKeyDictionary()
 
 
 def knows(trace: Trace, *needs: str) -> bool:
-    """Tell whether the trace has all of these: a table, or a value in a `table.column`."""
+    """Tell whether the trace has all of these: a table, a value in a `table.column`, or CLOCK."""
     return all(_knows(trace, *need.split(".")) for need in needs)
 
 
@@ -28,6 +31,8 @@ def any_row(rows: pl.LazyFrame) -> bool:
 
 
 def _knows(trace: Trace, table: str, column: str | None = None) -> bool:
+    if table == CLOCK:
+        return trace.manifest.clock.has_times
     return trace.has(table) and (column is None or column in _with_values(trace, table))
 
 

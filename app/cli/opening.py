@@ -27,9 +27,12 @@ class OpenTrace:
 
     def __call__(self, path: Path, report: Report | None = None) -> Trace:
         """Open a trace; raises `TraceError`."""
+        from stepscope.app.units import one_has_a_clock
         from stepscope.ingest.trace import Trace
 
-        return Trace.open(path, progress=report, limits=self.limits, cached=self.cached)
+        trace = Trace.open(path, progress=report, limits=self.limits, cached=self.cached)
+        one_has_a_clock(has_times=trace.manifest.clock.has_times)
+        return trace
 
 
 def opens_traces(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +40,10 @@ def opens_traces(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_opener(no_cache: bool, most: Limits, **arguments: Any) -> Any:
-        return command(open_trace=OpenTrace(most, not no_cache), **arguments)
+        from stepscope.app.units import of_one_trace
+
+        with of_one_trace():
+            return command(open_trace=OpenTrace(most, not no_cache), **arguments)
 
     said = ", ".join(f"{name} {_short(number)}" for name, number in asdict(DEFAULTS).items())
     with_max = click.option(

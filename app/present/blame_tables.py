@@ -11,7 +11,7 @@ from stepscope.analyzers.latency.blame import QUANTILES
 from stepscope.analyzers.latency.causes import CAUSES
 from stepscope.app.present.blame_bars import LOOKS
 from stepscope.app.present.blocks import Swatch, Table
-from stepscope.app.units import duration
+from stepscope.app.units import stated
 from stepscope.app.widths import fit
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def first_token(row: Mapping[str, Any]) -> str:
     if client is None:
         return "no first token"
     if engine is None or engine == client:
-        return f"first token after {duration(client)}"
-    return f"first token at the client after {duration(client)}, in the engine {duration(engine)}"
+        return f"first token after {stated(client)}"
+    return f"first token at the client after {stated(client)}, in the engine {stated(engine)}"
 
 
 def totals_table(blamed: Blame, *, is_brief: bool = False) -> Table:
@@ -40,8 +40,8 @@ def totals_table(blamed: Blame, *, is_brief: bool = False) -> Table:
     totals = list(blamed.totals())
     rows = [
         (
-            swatch_of(total.cause.group), total.cause.name, duration(total.total_ns),
-            f"{total.share:.1%}", *map(duration, total.each_ns.values()), total.num_requests,
+            swatch_of(total.cause.group), total.cause.name, stated(total.total_ns),
+            f"{total.share:.1%}", *map(stated, total.each_ns.values()), total.num_requests,
         )
         for total in totals
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def request_table(
     whole = max(row["latency_ns"], 1)
     causes = [cause for cause in CAUSES if row[cause.column]]
     rows: list[tuple[object, ...]] = [
-        (swatch_of(cause.group), cause.name, duration(row[cause.column]),
+        (swatch_of(cause.group), cause.name, stated(row[cause.column]),
          f"{row[cause.column] / whole:.1%}")
         for cause in causes
     ]  # fmt: skip
@@ -70,7 +70,11 @@ def request_table(
     if before is not None and row["request"] is not None:
         columns = (*columns, "to 1st token", "after")
         rows = [
-            (*cells, duration(first := before[cause.column]), duration(row[cause.column] - first))
+            (
+                *cells,
+                stated(first := before[cause.column]),
+                stated(row[cause.column] - first),
+            )
             for cells, cause in zip(rows, causes, strict=True)
         ]
     to_right, notes = columns[2:], tuple(cause.meaning for cause in causes)
@@ -87,7 +91,12 @@ def waits_table(waits: pl.DataFrame, reasons: Sequence[str], most: int, arrive_n
     """
     longest = waits.with_columns(reason=pl.Series(reasons, dtype=pl.String)).top_k(most, by="ns")
     rows: tuple[tuple[str, ...], ...] = tuple(
-        (duration(each["from_ns"] - arrive_ns), duration(each["ns"]), each["cause"], each["reason"])
+        (
+            stated(each["from_ns"] - arrive_ns),
+            stated(each["ns"]),
+            each["cause"],
+            each["reason"],
+        )
         for each in longest.sort("from_ns", "cause").iter_rows(named=True)
     )
     title = f"longest waits{f', of {len(waits):,}' if len(waits) > most else ''}"

@@ -23,7 +23,7 @@ from stepscope.app.present.blame_tables import (
 )
 from stepscope.app.present.plain_text import table_lines
 from stepscope.app.printable import plain
-from stepscope.app.units import duration
+from stepscope.app.units import stated
 from stepscope.app.widths import padded, width_of
 
 if TYPE_CHECKING:
@@ -42,9 +42,7 @@ def summary_lines(blamed: Blame) -> Iterator[str]:
     yield f"{plain(blamed.trace)}: {_how_many(blamed)}"
     if latency.is_empty():
         return
-    yield "  ".join(
-        ["latency", *(f"{name} {duration(ns)}" for name, ns in spread(latency).items())]
-    )
+    yield "  ".join(["latency", *(f"{name} {stated(ns)}" for name, ns in spread(latency).items())])
     yield ""
     yield from table_lines(totals_table(blamed))
 
@@ -65,12 +63,12 @@ def waterfall_lines(
     if not rows:
         return
     names = [_name(row) for row in rows]
-    lengths = [duration(row["latency_ns"]) for row in rows]
+    lengths = [stated(row["latency_ns"]) for row in rows]
     name_width, length_width = max(map(width_of, names)), max(map(len, lengths))
     room = max(width - name_width - length_width - 3, 8)
     first = min(row["arrive_ns"] for row in rows)
     last = max(row["ended_ns"] for row in rows)
-    yield f"waterfall of {of}, {duration(last - first)} from left to right"
+    yield f"waterfall of {of}, {stated(last - first)} from left to right"
     yield from _legend(rows, width)
     for row, name, length in zip(rows, names, lengths, strict=True):
         bar = _bar(bars.cells(row, first, last, room))
@@ -81,7 +79,7 @@ def request_lines(
     bars: Bars, row: Mapping[str, Any], to_first_token: Mapping[str, Any], width: int
 ) -> Iterator[str]:
     """One request: its causes, before its first token and after it, and its bar."""
-    yield f"{_name(row)}: {duration(row['latency_ns'])}, {plain(outcome(row))}"
+    yield f"{_name(row)}: {stated(row['latency_ns'])}, {plain(outcome(row))}"
     if row["first_token_ns"] is not None:
         yield first_token(row)
     yield ""
@@ -104,9 +102,9 @@ def _how_many(blamed: Blame) -> str:
         return "nothing to blame"
     if not blamed.names_requests:
         ranks = times(len(blamed.requests), "rank")
-        return f"no requests, {ranks}, {duration(blamed.total_ns)} together"
+        return f"no requests, {ranks}, {stated(blamed.total_ns)} together"
     requests = times(len(blamed.requests), "request")
-    return f"{requests}, {duration(blamed.total_ns)} together"
+    return f"{requests}, {stated(blamed.total_ns)} together"
 
 
 def _name(row: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import ONLY_WHERE
 from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.app.palette import NOT_APPLICABLE, SEVERITY_MARKS
 from stepscope.app.present.where import where
 from stepscope.app.printable import plain
@@ -33,8 +34,17 @@ def format_result(
         by_rule.setdefault(finding.code, []).append(finding)
     for findings in by_rule.values():
         lines += ["", *_rule_lines(findings, start_ns, show_all)]
+    timeless = [code for code in result.not_applicable if CLOCK in result.lacking[code]]
+    others = [code for code in result.not_applicable if code not in timeless]
     if result.not_applicable:
-        lines += ["", f"not applicable (not recorded): {', '.join(result.not_applicable)}"]
+        lines.append("")
+    if others:
+        lines.append(f"not applicable (not recorded): {', '.join(others)}")
+    if timeless:
+        lines.append(
+            "not applicable (the trace has no clock, and they compare durations or rates): "
+            f"{', '.join(timeless)}"
+        )
     return "\n".join(lines)
 
 
@@ -60,7 +70,7 @@ def unmet_line(code: str, result: CheckResult) -> str:
 
 def lacks(code: str, result: CheckResult) -> str:
     """Return what keeps a rule from judging: `the trace lacks steps.dur_ns, batch_rows`."""
-    absent = ", ".join(result.lacking[code])
+    absent = ", ".join("a clock" if each == CLOCK else each for each in result.lacking[code])
     return f"it applies {absent}" if absent.startswith(ONLY_WHERE) else f"the trace lacks {absent}"
 
 

@@ -34,7 +34,7 @@ from stepscope.app.tui.widgets.live_strip import LiveStrip
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.text_bar import Bar, Piece
 from stepscope.app.tui.widgets.top_bar import TopBar
-from stepscope.app.units import count
+from stepscope.app.units import count, in_every_thread
 from stepscope.app.widths import fit, fit_middle
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -195,6 +195,8 @@ class BothApp(StepscopeApp):
         self._flags = standing.pair.flags(standing.alignment)
         models = Models(standing.timeline, a.composition, about(a.trace, a.composition))
         self.trace = a.trace
+        has_times = any(each.manifest.clock.has_times for each in standing.pair.traces)
+        in_every_thread(has_times=has_times)
         self.opened = Opened(a.trace, models, standing.view, result=standing.pair.results[0])
         top = self.query_one(TopBar)
         top.trace_name = _named(standing.pair.traces)

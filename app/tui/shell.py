@@ -28,6 +28,7 @@ from stepscope.app.tui.widgets.footer import Footer
 from stepscope.app.tui.widgets.live_strip import LiveStrip
 from stepscope.app.tui.widgets.tabs import Tabs
 from stepscope.app.tui.widgets.top_bar import TopBar
+from stepscope.app.units import clock_of, in_every_thread
 from stepscope.ingest.trace import Trace
 
 LEAST_WIDTH = 50
@@ -117,7 +118,13 @@ class Shell(LiveApp):
         top = self.query_one(TopBar)
         top.trace_name = self.trace.name
         manifest = self.trace.manifest
+        in_every_thread(has_times=manifest.clock.has_times)
+        clock_of(has_times=manifest.clock.has_times)
         top.variant = " · ".join(part for part in (manifest.scenario, manifest.variant) if part)
+
+    def on_unmount(self) -> None:
+        """Leave the numbers of whatever comes after as they are."""
+        in_every_thread(has_times=None)
 
     def begin_to_read(self) -> None:
         """Lay the trace out, or ask what is recorded by now."""

@@ -107,6 +107,11 @@ class LoadedTrace:
         return self.result
 
     @property
+    def has_clock(self) -> bool:
+        """Whether moments are times, and not positions in the order of a log."""
+        return self.trace.manifest.clock.has_times
+
+    @property
     def is_being_checked(self) -> bool:
         """Whether the rules have still to say what they find."""
         return self.result is None and self.without_findings == RULES_RUN

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dash import Dash
+from flask import g
 
 from stepscope.app.light import surfaces
 from stepscope.app.palette import DECODE, PREFILL, STATES
+from stepscope.app.units import of_one_trace
 from stepscope.app.web.callbacks import answer
 from stepscope.app.web.refusals import refuse
 from stepscope.app.web.shades import declared
@@ -70,10 +73,26 @@ def build(source: Source, prefix: str = "/") -> Dash:
     app.renderer = BEGUN_BY_PAGE
     app.index_string = app.index_string.replace("PAGE", app.get_asset_url("page.js"))
     app.layout = lambda: layout(source.now, opens_others=source.opens_others)
+    _say_whether_times(app, source)
     answer(app, source)
     refuse(app)
     _forbid_elsewhere(app)
     return app
+
+
+def _say_whether_times(app: Dash, source: Source) -> None:
+    """Let each request's words count times, or positions where the trace has no clock."""
+
+    def begin() -> None:
+        g.clock = ExitStack()
+        g.clock.enter_context(of_one_trace(has_times=source.now.has_clock))
+
+    def end(_: BaseException | None) -> None:
+        if clock := g.pop("clock", None):
+            clock.close()
+
+    app.server.before_request(begin)
+    app.server.teardown_request(end)
 
 
 def _forbid_elsewhere(app: Dash) -> None:

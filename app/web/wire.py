@@ -67,6 +67,7 @@ def model(loaded: LoadedTrace) -> Json:
         "revision": loaded.key,
         "live": loaded.live is not None,
         "checking": loaded.is_being_checked,
+        "has_clock": loaded.has_clock,
         "is_two": not loaded.is_one,
         "recent": NEWEST_NS,
         "factors": {"zoom": ZOOM, "pan": PAN, "wheel": WHEEL, "min_span": MIN_SPAN_NS},

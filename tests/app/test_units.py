@@ -5,7 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepscope.app.units import amount, count, duration, moment, quantity, tick_step, ticks
+from stepscope.app.units import (
+    amount,
+    count,
+    duration,
+    moment,
+    of_one_trace,
+    one_has_a_clock,
+    quantity,
+    shows_times,
+    stated,
+    tick_step,
+    ticks,
+)  # fmt: skip
 
 
 def test_a_duration_has_its_natural_unit() -> None:
@@ -45,3 +57,24 @@ def test_what_a_counter_says_of_a_time_is_a_duration() -> None:
     assert amount(6_000_000, "ns") == "6.00 ms"
     assert amount(2663.43, "token/s") == "2,663.43 token/s"
     assert amount(2, "") == "2"
+
+
+def test_without_a_clock_moments_are_positions_and_only_stated_durations_are_durations() -> None:
+    with of_one_trace(has_times=False):
+        assert (moment(7_000, 1), duration(7_000), duration(1_000)) == (
+            "position 7", "7 positions", "1 position",
+        )  # fmt: skip
+        assert (stated(43_500_000_000), amount(3_040.0, "ns")) == ("43.5 s", "3.04 µs")
+        assert [label for _, label in ticks(0, 20_000, 5)] == ["position 0", "5", "10", "15"]
+        assert [label for _, label in ticks(0, 2_000, 50)] == ["position 0", "1"]
+
+    assert duration(7_000) == "7.00 µs"
+
+
+def test_of_traces_shown_together_one_with_a_clock_is_enough_for_times() -> None:
+    with of_one_trace():
+        one_has_a_clock(has_times=False)
+        assert not shows_times()
+        one_has_a_clock(has_times=True)
+        one_has_a_clock(has_times=False)
+        assert shows_times()

@@ -43,6 +43,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, has_every_step, num_rows, path_names
 from stepscope.analyzers.views.declared import declared_paths
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.trace import Trace
 
 FIX = "choose the path by a measured table of path and width; move the threshold beyond this width"
@@ -61,6 +62,7 @@ class SlowPathForWidth:
         "steps.num_prefill_reqs",
         "steps.num_decode_reqs",
         "steps.dur_ns",
+        CLOCK,
     )
 
     max_ratio: float = 1.3

@@ -41,6 +41,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.buf.ordering import HOST, touches, unordered
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -56,7 +57,7 @@ class OverwrittenInFlight:
     code: ClassVar[str] = "BUF001"
     name: ClassVar[str] = "overwritten-in-flight"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer",)
+    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer", CLOCK)
 
     limit: int = 50
 

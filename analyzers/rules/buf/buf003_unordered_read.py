@@ -45,7 +45,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.buf.ordering import touches, unordered
 from stepscope.analyzers.rules.buf.segment_reads import with_requests
 from stepscope.analyzers.views.core_memory import is_core_memory
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = "record an event behind the write and let the reading stream wait for it"
@@ -58,7 +58,7 @@ class UnorderedRead:
     code: ClassVar[str] = "BUF003"
     name: ClassVar[str] = "unordered-read"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer",)
+    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer", CLOCK)
 
     limit: int = 50
 

@@ -35,6 +35,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.collectives import operations, told
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -49,7 +50,7 @@ class CollectiveAlone:
     code: ClassVar[str] = "COL007"
     name: ClassVar[str] = "collective-alone"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("collectives.expected_ranks",)
+    needs: ClassVar[tuple[str, ...]] = ("collectives.expected_ranks", CLOCK)
 
     limit: int = 50
 

@@ -49,7 +49,7 @@ from stepscope.analyzers.views.collectives import (
     meetings,
     of_group,
 )
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = "look at what that rank does between collectives that the others don't, and balance it"
@@ -62,7 +62,7 @@ class Straggler:
     code: ClassVar[str] = "COL008"
     name: ClassVar[str] = "straggler"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("collectives.dur_ns",)
+    needs: ClassVar[tuple[str, ...]] = ("collectives.dur_ns", CLOCK)
 
     min_late_ns: int = 1_000
     min_times: int = 10

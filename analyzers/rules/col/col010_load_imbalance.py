@@ -41,6 +41,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.declared import is_one_run
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks
 from stepscope.ingest.times import SECOND
@@ -61,7 +62,7 @@ class LoadImbalance:
     code: ClassVar[str] = "COL010"
     name: ClassVar[str] = "load-imbalance"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     max_ratio: float = 2.0
     min_reqs: int = 8

@@ -41,7 +41,7 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -57,7 +57,7 @@ class MixOnOccupiedGroup:
     code: ClassVar[str] = "COR001"
     name: ClassVar[str] = "mix-on-occupied-group"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns", CLOCK)
 
     limit: int = 50
 

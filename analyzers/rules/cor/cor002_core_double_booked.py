@@ -42,7 +42,7 @@ from stepscope.analyzers.rules.cor.occupancy import (
     with_holder,
     with_holder_named,
 )
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -59,7 +59,7 @@ class CoreDoubleBooked:
     code: ClassVar[str] = "COR002"
     name: ClassVar[str] = "core-double-booked"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans", CLOCK)
 
     overlap_ns: int = 1
     limit: int = 50

@@ -40,7 +40,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import mix_blocks
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -60,7 +60,7 @@ class MixPartsSkewed:
     code: ClassVar[str] = "COR003"
     name: ClassVar[str] = "mix-parts-skewed"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns", CLOCK)
 
     max_share: float = 0.1
     min_run_ns: int = 1_000

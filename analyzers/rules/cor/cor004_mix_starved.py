@@ -39,7 +39,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -56,7 +56,7 @@ class MixStarved:
     code: ClassVar[str] = "COR004"
     name: ClassVar[str] = "mix-starved"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.ready_ns",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.ready_ns", CLOCK)
 
     max_turns: float = 2.0
     max_wait_ns: int = 10_000_000

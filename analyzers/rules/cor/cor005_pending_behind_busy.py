@@ -43,6 +43,7 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.idling import MEMBERS, evidence_of, idle_while
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -62,6 +63,7 @@ class PendingBehindBusy:
         "core_spans.slot",
         "core_spans.dispatch_ns",
         "core_spans.end_ns",
+        CLOCK,
     )
 
     max_share: float = 0.015

@@ -42,6 +42,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.idling import MEMBERS, evidence_of, idle_while
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, POOL, holds
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -61,6 +62,7 @@ class IdleCoreReadyWork:
         "core_spans.ready_ns",
         "core_spans.dispatch_ns",
         "core_spans.end_ns",
+        CLOCK,
     )
 
     max_share: float = 0.15

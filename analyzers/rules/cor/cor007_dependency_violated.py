@@ -36,7 +36,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import holds
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -54,7 +54,7 @@ class DependencyViolated:
     code: ClassVar[str] = "COR007"
     name: ClassVar[str] = "dependency-violated"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans", "task_edges")
+    needs: ClassVar[tuple[str, ...]] = ("core_spans", "task_edges", CLOCK)
 
     early_ns: int = 1
     limit: int = 50

@@ -40,7 +40,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel
 from stepscope.analyzers.rules.cor.occupancy import holds
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = "reserve cores for all blocks before the first is dispatched, or for none; drain meanwhile"
@@ -54,7 +54,7 @@ class SyncStartSplit:
     code: ClassVar[str] = "COR008"
     name: ClassVar[str] = "sync-start-split"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns", "tasks.is_sync_start")
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns", "tasks.is_sync_start", CLOCK)
 
     grace_ns: int = 2_000
     per_part_ns: int = 500

@@ -37,7 +37,7 @@ from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import POOL, dispatched
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -53,7 +53,7 @@ class DispatchBound:
     code: ClassVar[str] = "COR009"
     name: ClassVar[str] = "dispatch-bound"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns",)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.end_ns", CLOCK)
 
     max_ratio: float = 1.0
 

@@ -65,7 +65,7 @@ from stepscope.analyzers.rules.cor.stalls import (
     WAITS,
     pending_tasks,
 )
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -94,7 +94,7 @@ class DispatchStalled:
     code: ClassVar[str] = "COR010"
     name: ClassVar[str] = "dispatch-stalled"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("tasks.outcome",)
+    needs: ClassVar[tuple[str, ...]] = ("tasks.outcome", CLOCK)
 
     min_stall_ns: int = 10_000_000
     limit: int = 50

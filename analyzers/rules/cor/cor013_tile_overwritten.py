@@ -43,7 +43,7 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, holds
 from stepscope.analyzers.views.core_memory import STREAM, is_core_memory
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -60,7 +60,7 @@ class TileOverwritten:
     code: ClassVar[str] = "COR013"
     name: ClassVar[str] = "tile-overwritten"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer", "core_spans")
+    needs: ClassVar[tuple[str, ...]] = ("accesses.buffer", "core_spans", CLOCK)
 
     limit: int = 50
 

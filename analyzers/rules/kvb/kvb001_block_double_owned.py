@@ -37,7 +37,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.ownership import CALLED, TAKES, THING, ownerships
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -57,7 +57,7 @@ class BlockDoubleOwned:
     code: ClassVar[str] = "KVB001"
     name: ClassVar[str] = "block-double-owned"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("allocations",)
+    needs: ClassVar[tuple[str, ...]] = ("allocations", CLOCK)
 
     overlap_ns: int = 1
     limit: int = 50

@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.ownership import CALLED, ownerships
 from stepscope.analyzers.views.requests import ends, last_moment
 from stepscope.ingest.times import FAR_NS
@@ -54,7 +54,7 @@ class BlockLeaked:
     code: ClassVar[str] = "KVB002"
     name: ClassVar[str] = "block-leaked"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("allocations", "lifecycle.request")
+    needs: ClassVar[tuple[str, ...]] = ("allocations", "lifecycle.request", CLOCK)
 
     grace_ns: int = 1
     limit: int = 50

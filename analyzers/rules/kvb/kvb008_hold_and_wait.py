@@ -36,7 +36,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.ownership import POOLED, ownerships
 from stepscope.analyzers.views.requests import has_decisions
 from stepscope.analyzers.views.streaks import streaks
@@ -62,6 +62,7 @@ class HoldAndWait:
         "steps.num_decode_tokens",
         "allocations",
         "decisions.resource",
+        CLOCK,
     )
 
     max_steps: int = 8

@@ -38,7 +38,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.ingest.times import FAR_NS, SECOND
 from stepscope.ingest.trace import Trace
@@ -61,7 +61,7 @@ class RetractionStorm:
     code: ClassVar[str] = "KVB009"
     name: ClassVar[str] = "retraction-storm"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     min_rounds: int = 4
     max_gap_ns: int = 12 * SECOND

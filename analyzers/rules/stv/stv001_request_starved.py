@@ -47,6 +47,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.analyzers.views.requests import (
     REQUEST,
     has_histories,
@@ -70,7 +71,7 @@ class RequestStarved:
     code: ClassVar[str] = "STV001"
     name: ClassVar[str] = "request-starved"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request",)
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", CLOCK)
 
     max_shares: float = 2.0
     waited_share: float = 0.5

@@ -47,7 +47,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, own_times, tokens
 from stepscope.analyzers.views.declared import mixes
 from stepscope.analyzers.views.interval_union import covered, merged
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.requests import REQUEST, events, waits
 from stepscope.analyzers.views.token_gaps import token_gaps
 from stepscope.ingest.schema import STEP_KINDS
@@ -73,7 +73,7 @@ class DecodeStalled:
     code: ClassVar[str] = "STV004"
     name: ClassVar[str] = "decode-stalled"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("outputs", "steps")
+    needs: ClassVar[tuple[str, ...]] = ("outputs", "steps", CLOCK)
 
     max_ratio: float = 50.0
     max_turn_ratio: float = 100.0

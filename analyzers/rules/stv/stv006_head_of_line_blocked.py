@@ -47,7 +47,7 @@ from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, own_times
 from stepscope.analyzers.views.declared import block_size, num_slots
 from stepscope.analyzers.views.interval_union import covered, merged
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import (
     REQUEST,
@@ -80,7 +80,7 @@ class HeadOfLineBlocked:
     code: ClassVar[str] = "STV006"
     name: ClassVar[str] = "head-of-line-blocked"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "steps.dur_ns", "batch_rows")
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "steps.dur_ns", "batch_rows", CLOCK)
 
     max_ratio: float = 2.0
     limit: int = 50

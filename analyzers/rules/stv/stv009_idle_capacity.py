@@ -43,7 +43,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
-from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.findings.wording import step_range, times
 from stepscope.analyzers.rules.stv.idle_slots import idle_slots, is_idle, why
 from stepscope.analyzers.views.declared import decode_rounds, num_slots
 from stepscope.analyzers.views.known import knows
@@ -89,14 +89,15 @@ class IdleCapacity:
             last_formed_ns=pl.col("formed_ns").max(),
         ).filter(pl.col("num_steps") > max(self.max_steps, decode_rounds(trace)))
         worst = worst_of_each_rank(runs, all_lost_ns=pl.col("lost_ns").sum())
-        rows = why(worst, trace).sort("rank").collect()
+        has_clock = pl.lit(trace.manifest.clock.has_times)
+        rows = why(worst, trace).sort("rank").with_columns(has_clock=has_clock).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
             f"up to {row['num_free_slots']} of {times(row['running_slots'], 'running slot')} "
             f"stayed free for {times(row['num_steps'], 'step')} "
-            f"({row['step']} to {row['last_step']}, {duration(row['end_ns'] - row['ts_ns'])}) "
+            f"({step_range(row)}) "
             f"with up to {times(row['num_waiting'], 'request')} waiting{_because(row)}"
         )
         evidence: Evidence = {
@@ -105,7 +106,7 @@ class IdleCapacity:
             "running slots": row["running_slots"],
             "free running slots at most": row["num_free_slots"],
             "waiting at most": row["num_waiting"],
-            "lost slot time_ns": row["all_lost_ns"],
+            "lost slot time_ns": row["all_lost_ns"] if row["has_clock"] else None,
             "because": row["told_reason"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])

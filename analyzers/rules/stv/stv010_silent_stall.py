@@ -37,7 +37,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
-from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.findings.wording import step_range, times
 from stepscope.analyzers.rules.stv.idle_slots import idle_slots, is_idle, why
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.trace import Trace
@@ -89,13 +89,14 @@ class SilentStall:
         ).filter(pl.col("num_steps") > self.max_steps)
         is_silent = pl.all_horizontal(pl.col("told_reason", "told_resource").is_null())
         silent = why(runs, trace).filter(is_silent | _IS_PAST)
-        rows = worst_of_each_rank(silent).sort("rank").collect()
+        has_clock = pl.lit(trace.manifest.clock.has_times)
+        rows = worst_of_each_rank(silent).sort("rank").with_columns(has_clock=has_clock).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
-            f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
-            f"{duration(row['end_ns'] - row['ts_ns'])}) let nobody in, with up to "
+            f"{times(row['num_steps'], 'step')} running ({step_range(row)}) "
+            f"let nobody in, with up to "
             f"{times(row['num_waiting'], 'request')} waiting, {row['num_free_slots']:,} of "
             f"{times(row['running_slots'], 'running slot')} and {row['kv_blocks_free']:,} of "
             f"{row['kv_blocks_total']:,} KV blocks free"

@@ -40,7 +40,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
-from stepscope.analyzers.findings.wording import duration, times
+from stepscope.analyzers.findings.wording import step_range, times
 from stepscope.analyzers.views.batches import formed, has_every_step, with_left_out
 from stepscope.analyzers.views.declared import drafts_unmixed, mixes
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
@@ -93,14 +93,15 @@ class DecodeStarved:
             pl.col("num_left_out").max(),
             pl.col("num_prefill_tokens").sum(),
         ).filter(pl.col("num_steps") > self.max_steps)
-        rows = worst_of_each_rank(runs).sort("rank").collect()
+        has_clock = pl.lit(trace.manifest.clock.has_times)
+        rows = worst_of_each_rank(runs).sort("rank").with_columns(has_clock=has_clock).collect()
         found = each(self, rows, self._finding, FIX, self.limit)
         return [_as_declared(one, trace) for one in found]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         message = (
-            f"{times(row['num_steps'], 'step')} running ({row['step']} to {row['last_step']}, "
-            f"{duration(row['end_ns'] - row['ts_ns'])}) ran prefills and no decode, with up to "
+            f"{times(row['num_steps'], 'step')} running ({step_range(row)}) "
+            f"ran prefills and no decode, with up to "
             f"{times(row['num_left_out'], 'request')} ready to decode"
         )
         evidence: Evidence = {

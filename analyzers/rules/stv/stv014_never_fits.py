@@ -37,6 +37,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.declared import page_size
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.analyzers.views.ownership import POOLED
 from stepscope.analyzers.views.requests import REQUEST, ends, has_decisions, last_moment
 from stepscope.ingest.times import FAR_NS
@@ -63,6 +64,7 @@ class NeverFits:
         "decisions.resource",
         "decisions.needed",
         "steps.kv_blocks_total",
+        CLOCK,
     )
 
     limit: int = 50

@@ -46,7 +46,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
 from stepscope.ingest.times import SECOND
@@ -74,7 +74,7 @@ class QueueWithRoom:
     code: ClassVar[str] = "STV016"
     name: ClassVar[str] = "queue-with-room"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     max_usage: float = 0.5
     min_reports: int = 3

@@ -41,7 +41,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.times import FAR_NS, SECOND
 from stepscope.ingest.trace import Trace
 
@@ -68,7 +68,7 @@ class TransferBacklog:
     code: ClassVar[str] = "STV017"
     name: ClassVar[str] = "transfer-backlog"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("counters",)
+    needs: ClassVar[tuple[str, ...]] = ("counters", CLOCK)
 
     min_reqs: int = 8
     min_reports: int = 5

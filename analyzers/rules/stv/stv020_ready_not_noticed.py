@@ -37,7 +37,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import when_formed
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.left_out import left_out
 from stepscope.analyzers.views.requests import REQUEST, events, has_decisions, last_moment
 from stepscope.ingest.times import FAR_NS
@@ -57,7 +57,12 @@ class ReadyNotNoticed:
     code: ClassVar[str] = "STV020"
     name: ClassVar[str] = "ready-not-noticed"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "decisions", "steps.num_waiting")
+    needs: ClassVar[tuple[str, ...]] = (
+        "lifecycle.request",
+        "decisions",
+        "steps.num_waiting",
+        CLOCK,
+    )
 
     max_steps: int = 8
     limit: int = 50

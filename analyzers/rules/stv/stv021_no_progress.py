@@ -51,7 +51,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.ownership import POOLED, ownerships
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
@@ -87,7 +87,7 @@ class NoProgress:
     code: ClassVar[str] = "STV021"
     name: ClassVar[str] = "no-progress"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     min_ns: int = 30 * SECOND
     min_prompt_ns: int = 180 * SECOND

@@ -35,7 +35,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.ingest.manifest import LogMessage
 from stepscope.ingest.times import SECOND
@@ -54,7 +54,7 @@ class ReportsStopped:
     code: ClassVar[str] = "STV022"
     name: ClassVar[str] = "reports-stopped"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     min_ns: int = 60 * SECOND
     min_periods: float = 6.0
@@ -63,7 +63,7 @@ class ReportsStopped:
     def applies(self, trace: Trace) -> bool:
         """Tell whether a log's reports say how many requests run or wait, and how it ends."""
         report = trace.manifest.report
-        return report is not None and any_row(_reports(trace)) and trace.manifest.clock.has_times
+        return report is not None and any_row(_reports(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding, at the last report of the log."""

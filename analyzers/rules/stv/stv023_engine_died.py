@@ -78,7 +78,7 @@ class EngineDied:
             "error": cause,
             "fatal line": fatal[0].text,
             "fatal lines": len(fatal),
-            "last report_ns": row.get("ts_ns"),
+            "last report_ns": row.get("ts_ns") if trace.manifest.clock.has_times else None,
             "running": _whole(row.get("num_running")),
             "waiting": _whole(row.get("num_waiting")),
             "used_share": row.get("kv_usage"),

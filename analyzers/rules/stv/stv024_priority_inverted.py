@@ -34,6 +34,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.declared import is_by_priority
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.analyzers.views.requests import REQUEST, waits
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS, SECOND
@@ -54,7 +55,7 @@ class PriorityInverted:
     code: ClassVar[str] = "STV024"
     name: ClassVar[str] = "priority-inverted"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "lifecycle.priority")
+    needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "lifecycle.priority", CLOCK)
 
     min_ns: int = 10 * SECOND
     limit: int = 50

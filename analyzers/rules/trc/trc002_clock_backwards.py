@@ -45,7 +45,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.requests import ENDS
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -70,7 +70,7 @@ class ClockBackwards:
     code: ClassVar[str] = "TRC002"
     name: ClassVar[str] = "clock-backwards"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     tolerance_ns: int = 1_000
     skew_ns: int = 10_000

@@ -40,6 +40,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.views.declared import is_one_run
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.analyzers.views.requests import requests
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.times import FAR_NS
@@ -55,7 +56,7 @@ class RankLost:
     code: ClassVar[str] = "TRC004"
     name: ClassVar[str] = "rank-lost"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
 
     max_gaps: float = 5.0
     max_missed: float = 3.0

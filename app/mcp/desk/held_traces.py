@@ -19,6 +19,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.mcp.answering.marked_text import marked, named_as
 from stepscope.app.mcp.desk.folders import Folders, Place
 from stepscope.app.timeline.model import Timeline
+from stepscope.app.units import clock_of
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.readers import reader_of
 from stepscope.ingest.schema import TABLES
@@ -120,6 +121,7 @@ class HeldTraces:
         if held is None or held.identity != identity:
             held = HeldTrace(place.name, identity, self._open_trace(place.path))
             self._held[place.path] = held
+        clock_of(has_times=held.trace.manifest.clock.has_times)
         self._held.move_to_end(place.path)
         while len(self._held) > MOST_HELD:
             self._held.popitem(last=False)

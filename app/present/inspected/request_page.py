@@ -41,7 +41,7 @@ from stepscope.app.present.blocks import (
 from stepscope.app.present.facts import decision
 from stepscope.app.present.summary.slo_words import request_slo
 from stepscope.app.present.where import RESOLUTION_NS
-from stepscope.app.units import count, duration, moment
+from stepscope.app.units import count, moment, shows_times, stated
 from stepscope.ingest.trace import Trace
 
 MOST_WAITS, MOST_MOMENTS, MOST_HOLDERS = 100, 300, 12
@@ -49,6 +49,7 @@ NO_REQUESTS = (
     "This trace names no requests, so there is no life of one to show. A recording of an engine "
     "names them, as its log may; stepscope merge adds a profile's kernels to a recording's steps."
 )
+NO_TIMES = "The trace has no clock, and the log does not state how long this request took."
 NOT_THERE = "This trace has no such request."
 
 
@@ -64,7 +65,9 @@ def request_blocks(
     life = request_life(trace, rank, request)
     place = _place(blamed, who)
     if place is None:
-        yield Paragraph(NOT_THERE, Tone.WARNING)
+        yield Paragraph(NO_TIMES if life.moments else NOT_THERE, Tone.WARNING)
+        if life.moments:
+            yield _life(life, first_ns)
         return
     own = of_request(blamed, place)
     yield from _facts(trace, own, life, who, first_ns)
@@ -114,8 +117,9 @@ def _facts(
         yield Fact("rank", (f"{rank}",))
     for client in external_ids(trace).filter(is_it).collect()["external_id"]:
         yield Fact("client's id", (client,))
-    yield Fact("came", (moment(row["arrive_ns"] - first_ns, RESOLUTION_NS),))
-    yield Fact("ended", (f"{outcome(row)}, {duration(row['latency_ns'])} after it came",))
+    came_ns = row["arrive_ns"] if shows_times() else life.moments[0].row["ts_ns"]
+    yield Fact("came", (moment(came_ns - first_ns, RESOLUTION_NS),))
+    yield Fact("ended", (f"{outcome(row)}, {stated(row['latency_ns'])} after it came",))
     yield Fact("TTFT", (_ttft(told),))
     yield Fact("TPOT", (_tpot(told),))
     yield Fact("tokens", (_tokens(life, told["num_tokens"]),))
@@ -131,10 +135,10 @@ def _ttft(told: Mapping[str, Any]) -> str:
     """The client's, and the engine's where both are recorded."""
     if told["ttft_ns"] is None:
         return "no first token was recorded"
-    first, of_engine = duration(told["ttft_ns"]), told["engine_ttft_ns"]
+    first, of_engine = stated(told["ttft_ns"]), told["engine_ttft_ns"]
     if not told["is_delivered"]:
         return first
-    engine = "engine not known" if of_engine is None else f"engine {duration(of_engine)}"
+    engine = "engine not known" if of_engine is None else f"engine {stated(of_engine)}"
     return f"client {first}; {engine}"
 
 
@@ -142,12 +146,12 @@ def _tpot(told: Mapping[str, Any]) -> str:
     client, engine = _client_tpot(told), told["engine_tpot_ns"]
     if not told["is_delivered"]:
         return client
-    return f"client {client}; engine {'not known' if engine is None else duration(round(engine))}"
+    return f"client {client}; engine {'not known' if engine is None else stated(round(engine))}"
 
 
 def _client_tpot(told: Mapping[str, Any]) -> str:
     if told["tpot_ns"] is not None:
-        return duration(round(told["tpot_ns"]))
+        return stated(round(told["tpot_ns"]))
     if told["num_tokens"] == 1:
         return "not known: it has one token"
     if told["ttft_ns"] is not None and told["ttft_ns"] == told["latency_ns"]:

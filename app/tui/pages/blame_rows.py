@@ -25,7 +25,7 @@ from stepscope.app.tui.ink import BACKGROUND, MUTED, PANEL, ink, readable_on
 from stepscope.app.tui.widgets.prose import Flow, Shown
 from stepscope.app.tui.widgets.table import Cell, Column
 from stepscope.app.tui.widgets.text_bar import Piece
-from stepscope.app.units import count, duration
+from stepscope.app.units import count, stated
 from stepscope.ingest.trace import Trace
 
 MOST_WAITS = 8
@@ -82,8 +82,11 @@ class BlameRows:
         first = row["first_token_ns"]
         return (
             (row_name(row), None),
-            (duration(row["latency_ns"]), None),
-            ("–" if first is None else duration(first - row["arrive_ns"]), ink(MUTED, BACKGROUND)),
+            (stated(row["latency_ns"]), None),
+            (
+                "–" if first is None else stated(first - row["arrive_ns"]),
+                ink(MUTED, BACKGROUND),
+            ),
             partial(self._draw, row),
         )
 
@@ -98,7 +101,7 @@ def total_blocks(blamed: Blame) -> Iterator[Shown]:
     """What each cause took of all rows, where there are several, and what the trace left unsaid."""
     if len(blamed.requests) > 1:
         what = "all requests" if blamed.names_requests else "all ranks"
-        yield Heading(what, f"{count(len(blamed.requests))}, {duration(blamed.total_ns)}")
+        yield Heading(what, f"{count(len(blamed.requests))}, {stated(blamed.total_ns)}")
         yield totals_table(blamed, is_brief=True)
     if blamed.notes:
         yield Heading("notes")
@@ -108,7 +111,7 @@ def total_blocks(blamed: Blame) -> Iterator[Shown]:
 
 def request_blocks(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Shown]:
     """One request: how long, how it ended, what it went to, and its longest waits with reasons."""
-    yield Title(f"{row_name(row)}  {duration(row['latency_ns'])}")
+    yield Title(f"{row_name(row)}  {stated(row['latency_ns'])}")
     yield Paragraph(_how_it_ended(row), Tone.MUTED)
     yield Heading("where it went")
     yield request_table(row)
@@ -145,6 +148,9 @@ def _waits(trace: Trace, blamed: Blame, row: Mapping[str, Any]) -> Iterator[Show
     since = "arrival" if blamed.names_requests else "the start"
     yield Heading("longest waits", f"after {since}, for how long")
     for wait, reason in zip(waits.iter_rows(named=True), reasons(trace, waits), strict=True):
-        after, took = duration(wait["from_ns"] - row["arrive_ns"]), duration(wait["ns"])
+        after, took = (
+            stated(wait["from_ns"] - row["arrive_ns"]),
+            stated(wait["ns"]),
+        )
         said = f": {reason}" if reason else ""
         yield Fact(f"+{after}", (f"{took} {wait['cause']}{said}",))

@@ -10,6 +10,7 @@ import * as moving from "./moving.js";
 import { take } from "./numbering.js";
 import { at, reveal } from "./placing.js";
 import * as pointer from "./pointer.js";
+import { clock } from "./scale.js";
 import { NO_VIEW, box, model, seen, timeAt, width } from "./seen.js";
 import { retint } from "./tints.js";
 /** @import { Model, View } from "./types.js" */
@@ -27,6 +28,7 @@ const NO_FLAGS = { askAt: () => {} };
  * @param {typeof NO_FLAGS} [flags]  puts one at a time, or changes the one at a place of the canvas
  */
 export function open(given, flags = NO_FLAGS) {
+  clock(given.has_clock !== false);
   take(given);
   document.title = `${given.name} · stepscope`;
   recolour();

@@ -49,6 +49,7 @@
  * @property {number | string} [revision]  of a recording that goes on
  * @property {boolean} [live]
  * @property {boolean} [checking]  the rules are running
+ * @property {boolean} [has_clock]  or its times are an order alone
  * @property {boolean} [is_two]  traces, one on the other
  * @property {number} [recent]  ns that are looked at first where it goes on */
 

@@ -14,7 +14,7 @@ from stepscope.app.palette import BACKGROUND
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group, of_which
 from stepscope.app.present.blame_tables import WIDEST_NAME, row_name, swatch_of, totals_table
 from stepscope.app.printable import plain
-from stepscope.app.units import UNITS, duration
+from stepscope.app.units import UNITS, stated
 from stepscope.app.web import figures
 from stepscope.app.web.components import components, swatch
 from stepscope.app.widths import width_of
@@ -103,7 +103,7 @@ def waterfall(bars: Bars, rows: list[dict[str, Any]]) -> go.Figure:
                 "line": ROUNDED,
                 "pattern": {"shape": shape, "size": size, **STROKES},
             },
-            customdata=[duration(spent[at][group]) for at, _ in own],
+            customdata=[stated(spent[at][group]) for at, _ in own],
             hovertemplate=f"{group}, %{{customdata}} in all<extra></extra>",
         )
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=[*map(escape, names)],
@@ -140,7 +140,7 @@ LETTER_PX = 6
 
 
 def _name(row: dict[str, Any]) -> str:
-    return f"{plain(row_name(row, WIDEST_NAME))}  {duration(row['latency_ns'])}"
+    return f"{plain(row_name(row, WIDEST_NAME))}  {stated(row['latency_ns'])}"
 
 
 def _legend(rows: list[dict[str, Any]], of: str) -> Component:

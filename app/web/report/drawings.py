@@ -13,7 +13,7 @@ from stepscope.app.palette import COUNTER, DECODE, MUTED, PREFILL, RECOMPUTE, ST
 from stepscope.app.present.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.present.blame_tables import WIDEST_NAME, row_name
 from stepscope.app.timeline import Composition, LoadOverTime
-from stepscope.app.units import count, duration, moment
+from stepscope.app.units import count, moment, of_one_trace, stated
 from stepscope.app.web.report.markup import text
 
 Floats = npt.NDArray[np.float64]
@@ -153,7 +153,7 @@ def waterfall(bars: Bars, rows: Sequence[Mapping[str, Any]]) -> str:
 def _bar(bars: Bars, at: int, row: Mapping[str, Any], first: int, last: int) -> Iterator[str]:
     top = at * ROW
     yield _label(0, top + 11, row_name(row, WIDEST_NAME), TEXT)
-    yield _label(NAMES - 8, top + 11, duration(row["latency_ns"]), anchor="end")
+    yield _label(NAMES - 8, top + 11, stated(row["latency_ns"]), anchor="end")
     pieces = bars.cells(row, first, last, CELLS)
     for group, ns in by_group(row).items():
         own = [piece for piece in pieces if piece.group == group]
@@ -164,7 +164,7 @@ def _bar(bars: Bars, at: int, row: Mapping[str, Any], first: int, last: int) -> 
             f"h-{WIDE * each.length / CELLS:g}z"
             for each in own
         )
-        said = text(f"{group}, {duration(ns)} in all")
+        said = text(f"{group}, {stated(ns)} in all")
         yield f'<path fill="{LOOKS[group].colour}" d="{boxes}"><title>{said}</title></path>'
 
 
@@ -173,7 +173,8 @@ def _axis(length_ns: int, y: float) -> Iterator[str]:
     for quarter in range(5):
         x = NAMES + WIDE * quarter / 4
         anchor = "start" if quarter == 0 else "end" if quarter == 4 else "middle"
-        said = moment(length_ns * quarter // 4, max(1, length_ns // 1000))
+        with of_one_trace(has_times=True):  # latencies are durations, clock or not
+            said = moment(length_ns * quarter // 4, max(1, length_ns // 1000))
         yield _label(x, y + 14, said, anchor=anchor)
 
 

@@ -43,8 +43,14 @@ class LoadedPair(LoadedTrace):
         self.length = last - self.origin
         self.composition = a.composition
         self.findings = keyed(found)
+        self.one_has_a_clock = any(each.manifest.clock.has_times for each in pair.traces)
         self._key = key
         self.align = None if is_first else key
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether either has one."""
+        return self.one_has_a_clock
 
     @property
     def joined(self) -> JoinedTimeline:

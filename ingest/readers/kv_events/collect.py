@@ -15,8 +15,9 @@ from typing import Any
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.readers.encodings.published import Numbers, published
 from stepscope.ingest.readers.kv_events.decode import CLEARED, STORED, cache_event, is_batch
-from stepscope.ingest.readers.text.collect import POSITION_NS, Line, LogRows, Source
+from stepscope.ingest.readers.text.collect import Line, LogRows, Source
 from stepscope.ingest.readers.text.fields import Number, whole
+from stepscope.ingest.times import POSITION_NS
 
 NO_BATCH, NO_EVENT = "messages that are not a batch of events", "events of no known kind"
 NOT_HASHES = "blocks whose hash is neither a number nor bytes"

@@ -195,7 +195,7 @@ def _clock(rows: LogRows) -> str:
 def _about_times(rows: LogRows) -> Iterator[str]:
     found = _stamps(rows)
     if "position" in found:
-        yield "lines without a time are in order, 1 µs apart: that is no duration"
+        yield "lines without a time have an order and no times: their distance is no duration"
     if YEAR_ASSUMED in rows.inferred:
         yield (
             f"no line says the year: the first time is shown in {UNDATED.year}, or on its first "

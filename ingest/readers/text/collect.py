@@ -21,11 +21,10 @@ from stepscope.ingest.limits import DEFAULTS, Limits, raised_by
 from stepscope.ingest.readers.text.fields import Number
 from stepscope.ingest.readers.text.times import UNDATED, Stamp, stamp_of
 from stepscope.ingest.schema import BY_NAME
-from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.times import FAR_NS, POSITION_NS
 
 BACK_NS = 1_000_000_000
 """By how much an uptime must fall back to be that of a new start: threads write out of order."""
-POSITION_NS = 1_000
 """How far a line without a time is placed behind the line before."""
 TOO_LARGE = "numbers that no column can hold, left out"
 YEAR_BEFORE = "years of times that say none, from a time before"

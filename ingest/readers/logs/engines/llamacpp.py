@@ -17,9 +17,10 @@ slot      release: id  3 | task 0 | stop processing: n_tokens = 220, truncated =
 
 In 2026 each of the three times follows `slot print_timing: id  3 | task 0 |` on one line.
 
-A request's first token is its end less its eval time. In a log without times a request lasts as
-long as its total time, and those that follow are placed after it. A server that starts again counts
-its time and its tasks from 0: tasks of later starts have the number of the start in their name.
+A request's first token is its end less its eval time. In a log without times rows are in the order
+of the lines; what the log states of a request are counters of its slot, from which
+`ingest/derive/stated_times.py` takes it. A server that starts again counts its time and its tasks
+from 0: tasks of later starts have the number of the start in their name.
 
 `n_tokens` counts a slot's tokens, `batch.n_tokens` those of the batch so far, in which the decodes
 of other slots come first. So lines are of one batch while the second grows and slots don't repeat,
@@ -67,14 +68,12 @@ _REMOVED = re.compile(r"(?:memory_seq_rm|kv cache rm) \[(\d{1,15}), end\)")
 class _Task:
     """A request: tokens of its prompt, how many of them were computed, and its stated times.
 
-    `times_ns` has "prompt eval", "eval" and "total" as the log states them. `placed_ns` is when it
-    got its slot in a log without times, where its rows are added at its end.
+    `times_ns` has "prompt eval", "eval" and "total" as the log states them.
     """
 
     prompt_len: int | None = None
     computed: int | None = None
     admitted_ns: int | None = None
-    placed_ns: int | None = None
     prompted_ns: int = 0
     has_chunks: bool = False
     times_ns: dict[str, int] = field(default_factory=dict)
@@ -183,34 +182,19 @@ class LlamacppLines:
         return _time(self._timed.get(line.origin), match, source, server, line, rows)
 
     def end(self, rows: LogRows) -> None:
-        """Add the batches and the requests that were still open."""
+        """Add the batches that were still open."""
         for source, server in self._servers.values():
             _close(source, server, rows)
-            _add_admitted(source, server, rows)
 
 
 def _start_again(source: Source, server: _Server, rows: LogRows) -> None:
     """Begin a new start of a server: what the one before left open never ended."""
     _close(source, server, rows)
-    _add_admitted(source, server, rows)
     server.tasks.clear()
     server.slots.clear()
     server.ended.clear()
     server.num_starts += 1
     rows.notes[STARTED_AGAIN] = None
-
-
-def _add_admitted(source: Source, server: _Server, rows: LogRows) -> None:
-    """Add the rows of requests that got a slot and did not leave it, in a log without times."""
-    for slot, task in server.slots.items():
-        known = server.tasks.get(task)
-        if known is not None and known.placed_ns is not None:
-            _add_admission(source, known.placed_ns, slot, server.name(task), rows)
-
-
-def _add_admission(source: Source, ts_ns: int, slot: int, request: str, rows: LogRows) -> None:
-    _allocate(source, ts_ns, slot, "claim", request, rows)
-    rows.add("lifecycle", source, ts_ns, request=request, event="admit")
 
 
 def _time(
@@ -281,27 +265,18 @@ def _slot(
     held = server.slots.pop(slot, None)
     if held is not None and (is_taken or held != task):
         rows.repaired[NOT_RELEASED] += 1
-        _add_open(source, server, held, slot, rows)
+        server.tasks.pop(held, None)
         _allocate(source, stamp.ns, slot, "release", server.name(held), rows)
     if is_taken:
         server.slots[slot] = task
         server.tasks.pop(task, None)
         known = _task(server, task)
         known.admitted_ns = stamp.ns
-        if stamp.is_placed:
-            known.placed_ns = stamp.ns
-        else:
-            _add_admission(source, stamp.ns, slot, server.name(task), rows)
+        _allocate(source, stamp.ns, slot, "claim", server.name(task), rows)
+        rows.add("lifecycle", source, stamp.ns, request=server.name(task), event="admit")
     else:
         _ended(place, said, source, server, stamp, rows)
     return SLOTS
-
-
-def _add_open(source: Source, server: _Server, task: int, slot: int, rows: LogRows) -> None:
-    """Add the admission of a request whose slot another one got, in a log without times."""
-    known = server.tasks.pop(task, None)
-    if known is not None and known.placed_ns is not None:
-        _add_admission(source, known.placed_ns, slot, server.name(task), rows)
 
 
 def _ended(
@@ -318,14 +293,7 @@ def _ended(
     ended_ns, admitted_ns = stamp.ns, None if known is None else known.admitted_ns
     server.ended.add(task)
     times_ns = {} if known is None else known.times_ns
-    if known is not None and known.placed_ns is not None:
-        total_ns = times_ns.get("total", 0)
-        ended_ns = max(ended_ns, known.placed_ns + total_ns)
-        admitted_ns = ended_ns - total_ns if total_ns else known.placed_ns
-        source.last_ns = ended_ns
-        rows.has_stated_times |= total_ns > 0
-        _add_admission(source, admitted_ns, slot, request, rows)
-    decoded_ns = times_ns.get("eval")
+    decoded_ns = None if stamp.is_placed else times_ns.get("eval")
     if decoded_ns is not None and admitted_ns is not None:
         first_ns = max(ended_ns - decoded_ns, admitted_ns)
         rows.add("lifecycle", source, first_ns, request=request, event="first-token")
@@ -355,8 +323,10 @@ def _chunk(
     known.computed, known.prompted_ns = total, prompted_ns
     if total <= before or dur_ns < 0:
         return
+    at = rows.time(source, line)
     step, begins = rows.step(
-        source, line, inferred=PROMPTS, dur_ns=dur_ns, is_end=True, kind=None,
+        source, line, inferred=PROMPTS, at=at, dur_ns=None if at.is_placed else dur_ns,
+        is_end=True, kind=None,
         num_prefill_reqs=1, num_prefill_tokens=total - before,
     )  # fmt: skip
     rows.notes[ONLY_PROMPTS] = None

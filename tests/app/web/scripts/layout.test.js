@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { lastUpTo, read, shownAt } from "../../../../app/web/assets/picture.js";
 import { layout, rowOf } from "../../../../app/web/assets/rows.js";
-import { duration, moment, ticks } from "../../../../app/web/assets/scale.js";
+import { amount, clock, duration, moment, ticks } from "../../../../app/web/assets/scale.js";
 
 const lane = (id, section, group, kind = "spans") => ({ id, section, group, kind, name: `lane ${id}`, part: "" });
 const row = (kind, lanes, key, under) => ({ kind, lanes, key, under, group: "", name: "" });
@@ -86,4 +86,15 @@ test("a ruler has round times in one unit, and no more than fit", () => {
 test("times are told in the unit that people read", () => {
   assert.equal(duration(12345), "12.35 µs");
   assert.equal(moment(1234567890, 1e6), "1.234568 s");
+});
+
+test("without a clock a ruler counts positions", () => {
+  clock(false);
+  try {
+    assert.deepEqual(ticks(0, 20000, 5).map(({ label }) => label), [0, 5, 10, 15, 20].map((at) => `position ${at}`));
+    assert.deepEqual([moment(7000, 1), duration(7000), duration(1000)], ["position 7", "7 positions", "1 position"]);
+    assert.equal(amount(3040, "ns"), "3.04 µs");
+  } finally {
+    clock(true);
+  }
 });

@@ -112,7 +112,7 @@ def test_lines_without_a_time_are_placed_by_their_position(tmp_path: Path) -> No
     assert second >= first + 1_000_000
     assert trace.manifest.clock.kind == "virtual"
     assert report_of(trace).inferred["times from the position of the line"] == 2
-    assert "lines without a time are in order, 1 µs apart: that is no duration" in (
+    assert "lines without a time have an order and no times: their distance is no duration" in (
         report_of(trace).notes
     )
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.ingest.times import POSITION_NS
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import (
@@ -132,11 +133,38 @@ def test_requests_of_a_log_without_times_last_as_long_as_the_log_states(
     with TemporaryDirectory() as folder:
         trace = open_log(Path(folder), text)
         spent = blamed(trace)
-        assert trace.manifest.clock.kind == "virtual"
+        assert trace.manifest.clock.kind == "none"
 
     assert spent == {
         f"task {task}": {"prefill": prompt, "decode": decode}
         for task, (prompt, decode) in enumerate(times)
+    }
+
+
+def test_without_a_clock_rows_are_as_far_apart_as_their_lines_whatever_is_stated(
+    tmp_path: Path,
+) -> None:
+    trace = open_log(tmp_path, untimed(0, 3) + untimed(1, 4) + stated(1, 4, 1e6, 2e6))
+
+    times = trace.lifecycle.collect()["ts_ns"]
+    assert times.max() - times.min() < 100 * POSITION_NS
+
+
+def test_a_request_of_which_nothing_is_stated_has_no_length_beside_one_that_is(
+    tmp_path: Path,
+) -> None:
+    release = "slot      release: id  0 | task 3 | stop processing: n_past = 799, truncated = 0\n"
+    trace = open_log(tmp_path, untimed(0, 3) + untimed(1, 4) + stated(1, 4, 10, 20) + release)
+
+    assert blamed(trace) == {"task 4": {"prefill": 10.0, "decode": 20.0}}
+    assert "1 request of which the log states no total time: left out" in blame(trace).notes
+
+
+def test_the_same_slot_states_the_times_of_one_request_after_another(tmp_path: Path) -> None:
+    text = "".join(untimed(0, task) + stated(0, task, 10 + task, 20) for task in (1, 2, 3))
+
+    assert blamed(open_log(tmp_path, text)) == {
+        f"task {task}": {"prefill": 10.0 + task, "decode": 20.0} for task in (1, 2, 3)
     }
 
 
@@ -153,7 +181,7 @@ def test_a_request_that_never_left_its_slot_is_there_in_a_log_without_times(tmp_
     trace = open_log(tmp_path, untimed(0, 3) + untimed(1, 4) + stated(1, 4, 10, 20))
 
     assert rows(trace, "lifecycle", "request", "event") == [
-        ("task 4", "admit"), ("task 4", "first-token"), ("task 4", "finish"), ("task 3", "admit"),
+        ("task 3", "admit"), ("task 4", "admit"), ("task 4", "finish"),
     ]  # fmt: skip
 
 
