@@ -17,10 +17,11 @@ from stepscope.app.present.where import lane_name
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, Timeline, Viewport
 from stepscope.app.timeline.drawing import drawing_of
-from stepscope.app.units import UNITS, duration
+from stepscope.app.units import POSITION, UNITS, duration, of_one_trace
 from stepscope.app.web.figures import layout
 from stepscope.app.web.panes.blame import THICK, waterfall
 from stepscope.ingest.errors import ConfigError
+from stepscope.ingest.times import POSITION_NS
 from stepscope.ingest.trace import Trace
 
 MOST_LANES, MOST_SPANS, PIXELS = 60, 1_000, 1_000
@@ -47,9 +48,13 @@ def timeline_figure(
     """Lanes of a trace over [t0, t1) ns from its beginning, or those around a finding."""
     timeline = Timeline.of(trace)
     lanes, view = _looked_at(timeline, finding, window)
-    bars = [bar for row, lane in enumerate(lanes) for bar in _bars(timeline, row, lane, view)]
+    has_times = trace.manifest.clock.has_times
+    with of_one_trace(has_times=has_times):
+        bars = [bar for row, lane in enumerate(lanes) for bar in _bars(timeline, row, lane, view)]
     figure = go.Figure(layout=_layout(_title(timeline, lanes, trace), len(lanes)))
     scale, unit = next((each for each in UNITS if view.span_ns >= each[0]), UNITS[-1])
+    if not has_times:
+        scale, unit = POSITION_NS, f"{POSITION}s"
     origin_ns = timeline.bounds[0]
     for state in sorted({bar.state for bar in bars}):
         own = [bar for bar in bars if bar.state == state]
