@@ -25,6 +25,7 @@ from stepscope.app.cli.standard_streams import (
     unwritable_stdout,
     watch_streams,
 )
+from stepscope.app.ending import Ended, end_by_signals, leave
 from stepscope.app.failures import told
 
 COMMANDS: dict[str, str] = {
@@ -133,12 +134,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.set_threshold(COLLECT_EVERY)
         atexit.register(gc.freeze)  # what goes with the process need not be gone through
         watch_streams()
+        end_by_signals()
     try:
         code = cli.main(args=argv, prog_name="stepscope", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except Ended as ended:
+        code = _complain(str(ended), ended.exit_code)
+        return leave(code) if argv is None else code
     except (KeyboardInterrupt, click.Abort):
         return _complain("interrupted", 130)
     except (OSError, SystemExit) as error:

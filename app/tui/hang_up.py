@@ -12,6 +12,8 @@ from threading import Thread
 from types import FrameType
 from typing import Any
 
+from stepscope.app.ending import run_exit_functions
+
 if sys.platform != "win32":
     import termios
 
@@ -46,6 +48,7 @@ def end_with_terminal(fileno: int) -> None:
     def end(number: int, _frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         _restore(fileno, attributes)
+        run_exit_functions()
         os.kill(os.getpid(), number)
 
     numbers = {getattr(signal, name) for name in SIGNALS}
@@ -59,6 +62,7 @@ def end_with_terminal(fileno: int) -> None:
         number = _next_signal(fileno, arrived, numbers)
         time.sleep(GRACE_S)
         _restore(fileno, attributes)
+        run_exit_functions()
         os._exit(128 + number)
 
     if hasattr(select, "poll"):

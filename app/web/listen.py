@@ -5,17 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import signal
 import socket
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from stepscope.app.ending import end_by_interrupt, end_by_signals
 from stepscope.app.web.safety.clients import ADMIT, Clients, Received, Sent
 from stepscope.ingest.errors import ConfigError
 
@@ -126,27 +122,11 @@ def address(host: str, port: int) -> str:
 
 
 def until_stopped(listener: socket.socket, server: WSGIApplication, host: str) -> None:
-    """Serve, a thread a request and without a log, until Ctrl-C, SIGTERM or SIGHUP."""
+    """Serve, a thread a request and without a log, until Ctrl-C, SIGTERM or SIGHUP.
+
+    These raise `Ended`; nohup ignores the end of the terminal, and so does this then.
+    """
     web = Bounded(host, listener.getsockname()[1], server, listener)
-    with _stopped_by_signals():
-        web.serve_forever()
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    # nohup ignores the end of the terminal, and so do we then
-    names = [name for name in (signal.SIGTERM, signal.SIGHUP)
-             if signal.getsignal(name) is not signal.SIG_IGN]  # fmt: skip
-    before = {name: signal.signal(name, stop) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
+    end_by_signals()
+    end_by_interrupt()
+    web.serve_forever()

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.ending import end_by_interrupt, end_with_reader
 
 
 @click.command()
@@ -26,8 +27,10 @@ def dap(trace: Path | None, port: int | None, open_trace: OpenTrace) -> int:
     from stepscope.app.dap.adapter import Adapter
     from stepscope.app.dap.talking import talk, talk_at_port
 
+    end_by_interrupt()
     adapter = Adapter(open_trace, trace)
     if port is None:
+        end_with_reader(sys.stdout.fileno())
         talk(adapter, sys.stdin.buffer, sys.stdout.buffer)
     else:
         talk_at_port(adapter, port, lambda line: click.echo(line, err=True))

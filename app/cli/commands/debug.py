@@ -10,6 +10,7 @@ import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
 from stepscope.app.cli.progress import progress
+from stepscope.app.ending import end_by_interrupt
 
 if TYPE_CHECKING:
     from stepscope.app.cli.prompt.loop import Loop
@@ -41,6 +42,9 @@ def debug(
     from stepscope.app.cli.prompt.printing import AsJson, AsText
     from stepscope.app.debug.debugger import Debugger
 
+    is_typed = sys.stdin.isatty() and sys.stdout.isatty() and not (batch or as_json)
+    if not is_typed:
+        end_by_interrupt()  # of a person it ends what runs, and no more
     told = [line for script in scripts for line in of_script(script)]
     with progress() as report:
         debugger = Debugger(open_trace(trace, report), rank)
@@ -50,7 +54,7 @@ def debug(
     is_whole = loop.run_all(told, stops_at_failure=True)
     if loop.has_ended or (batch and (scripts or not is_whole)):
         return loop.code
-    if sys.stdin.isatty() and sys.stdout.isatty() and not (batch or as_json):
+    if is_typed:
         return _converse(loop)
     loop.run_all(of_pipe(), stops_at_failure=batch)
     return loop.code

@@ -58,8 +58,8 @@ def listen(
     ADDRESS is tcp://127.0.0.1:PORT, where an engine publishes forward pass metrics (vLLM and
     SGLang with --forward-pass-metrics-port, and Dynamo; data-parallel rank N uses PORT + N) or KV
     cache events. Several addresses become one trace. The capture ends when all publishers are
-    gone, on Ctrl-C, or as the options say. All messages that came until then are written, and
-    lost ones are counted.
+    gone, on Ctrl-C, SIGTERM or the end of the terminal, or as the options say. All messages that
+    came until then are written, and lost ones are counted.
     """
     from stepscope.ingest.live.captures import Captures
     from stepscope.ingest.live.subscriber import Patience, check_addresses
@@ -69,11 +69,14 @@ def listen(
     check_addresses(addresses, remote=remote)
     writer = writer_of(out)
     refuse_existing(out, force=force)
-    folder = _folder(out)
     try:
-        with Captures(folder) as captures, _stopped_by_signals() as is_stopped:
-            patience = Patience(seconds, idle, wait)
-            heard = heard_at(addresses, captures.file_of, patience, is_stopped, open_trace.limits)
+        with _stopped_by_signals() as is_stopped:
+            folder = _folder(out)
+            with Captures(folder) as captures:
+                patience = Patience(seconds, idle, wait)
+                heard = heard_at(
+                    addresses, captures.file_of, patience, is_stopped, open_trace.limits
+                )
         if not heard.num_messages:
             why = f"no message came{_left_out(heard, open_trace.limits)}: {heard.ended}"
             raise TraceError(why, where=" ".join(addresses))
@@ -121,9 +124,10 @@ def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C and SIGTERM end listening, not the command."""
+    """Let Ctrl-C, SIGTERM and the end of the terminal end listening, not the command."""
     caught: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    named = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [number for number in named if signal.getsignal(number) is not signal.SIG_IGN]
     before = {
         number: signal.signal(number, lambda got, _: caught.append(got)) for number in numbers
     }

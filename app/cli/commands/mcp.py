@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import click
 
 from stepscope.app.cli.opening import OpenTrace, opens_traces
+from stepscope.app.ending import end_by_interrupt, end_with_reader
 
 
 @click.command()
@@ -34,11 +36,13 @@ def mcp(folders: tuple[Path, ...], http: bool, port: int, open_trace: OpenTrace)
     """
     if port and not http:
         raise click.UsageError("--port is for --http.")
+    end_by_interrupt()
     serving = _serving()
     server = serving.server_over(folders, open_trace)
     if http:
         serving.serve_http(server, port, lambda line: click.echo(line, err=True))
     else:
+        end_with_reader(sys.stdout.fileno())
         serving.serve_stdio(server)
     return 0
 

@@ -1,0 +1,103 @@
+"""End a command by a signal: what it holds is released, and its exit code is 128 + the signal.
+
+A handler raises `Ended` in the main thread, so that temporary folders, children and locks go as
+they do after an error. A main thread that does not end within GRACE_S of that, as it waits for a
+thread, is not waited for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import NoReturn
+
+SIGNALS = ("SIGTERM", "SIGHUP")
+GRACE_S = 2.0
+"""How long the main thread has to end before the process does."""
+
+
+class Ended(SystemExit):
+    """A signal ended the command; `code` is its exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        """128 + the signal, as a shell reports it."""
+        return 128 + self.number
+
+    def __str__(self) -> str:
+        is_interrupt = self.number == signal.SIGINT
+        return "interrupted" if is_interrupt else f"ended by {signal.Signals(self.number).name}"
+
+
+def end_by_signals() -> None:
+    """Let SIGTERM and SIGHUP end the command, where these were not to be ignored (`nohup`)."""
+    _take(*(getattr(signal, name) for name in SIGNALS if hasattr(signal, name)))
+
+
+def end_by_interrupt() -> None:
+    """Let Ctrl-C end it in the same way: for a server whose threads wait for a client."""
+    _take(signal.SIGINT)
+
+
+def end_with_reader(fileno: int) -> None:
+    """End the process, with exit code 0, as soon as no one reads what it writes to a pipe.
+
+    A client that goes may leave the other pipe open, and a server would wait for its next word.
+    """
+    if hasattr(select, "poll"):
+        own = os.dup(fileno)  # another stream may take the number
+        threading.Thread(target=_watch, args=(own,), name="reader", daemon=True).start()
+
+
+def _watch(fileno: int) -> None:
+    waiting = select.poll()
+    waiting.register(fileno, 0)  # of no event: it is reported for an error or a hang-up alone
+    if any(event & (select.POLLERR | select.POLLHUP) for _, event in waiting.poll()):
+        leave(0)
+
+
+def _take(*numbers: signal.Signals) -> None:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in numbers:
+        if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
+            signal.signal(number, _end)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    for name in ("SIGINT", *SIGNALS):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)  # it is ending already
+    threading.Thread(target=_end_late, args=(number,), name="ending", daemon=True).start()
+    raise Ended(number)
+
+
+def _end_late(number: int) -> None:
+    time.sleep(GRACE_S)
+    leave(128 + number)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without waiting for threads; temporary folders and children are seen to."""
+    run_exit_functions()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code)
+
+
+def run_exit_functions() -> None:
+    """Remove temporary folders and end children now: a process that is ended runs nothing later."""
+    with suppress(Exception):
+        atexit._run_exitfuncs()
