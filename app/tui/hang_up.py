@@ -17,7 +17,7 @@ from stepscope.app.ending import run_exit_functions
 if sys.platform != "win32":
     import termios
 
-SIGNALS = ("SIGTERM", "SIGHUP", "SIGQUIT")
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 RESTORED = (
     b"\x1b[?2026l"  # a frame that was being painted
     b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l"  # the mouse

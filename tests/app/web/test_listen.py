@@ -105,7 +105,10 @@ def test_it_says_where_it_is_and_ends_quietly_when_told_to(
             finally:
                 served.kill()
 
-    assert served.returncode == 0
+    assert served.returncode == 128 + how
     assert out == ""
     assert [*temporary.iterdir()] == []
-    assert err.splitlines() == [f"port {port} is taken; took {urlsplit(url).port}"]
+    ending = "interrupted" if how is signal.SIGINT else f"ended by {how.name}"
+    assert err.splitlines() == [
+        f"port {port} is taken; took {urlsplit(url).port}", f"stepscope: {ending}"
+    ]  # fmt: skip
