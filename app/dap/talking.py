@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sys
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import BinaryIO
 
 from stepscope.app.dap.adapter import Adapter
@@ -27,7 +30,9 @@ def talk(adapter: Adapter, source: BinaryIO, out: BinaryIO) -> None:
 def talk_at_port(adapter: Adapter, port: int, say: Callable[[str], None]) -> None:
     """Wait for one client at a port of this machine, and `say` at which; 0 takes a free one.
 
-    Raises ConfigError where the port is taken, and for what is no message.
+    The protocol has no token, and other users of the machine reach its ports: a client of theirs is
+    hung up on, where the system tells whose a connection is (Linux). Raises ConfigError where the
+    port is taken, and for what is no message.
     """
     try:
         server = socket.create_server((LOOPBACK, port))
@@ -37,5 +42,22 @@ def talk_at_port(adapter: Adapter, port: int, say: Callable[[str], None]) -> Non
     with closing(server):
         say(f"listening on {LOOPBACK}:{server.getsockname()[1]}")
         client, _ = server.accept()
+        while user_of(client) not in {None, 0, os.getuid() if hasattr(os, "getuid") else None}:
+            client.close()
+            say("hung up on a client of another user")
+            client, _ = server.accept()
     with client, client.makefile("rb") as source, client.makefile("wb") as out:
         talk(adapter, source, out)
+
+
+def user_of(client: socket.socket) -> int | None:
+    """The user who connected over loopback, as the kernel lists the other end; None if unknown."""
+    address, port = client.getpeername()[:2]
+    number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
+    other_end = f"{number:08X}:{port:04X}"
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[1] == other_end:
+                return int(fields[7])
+    return None
