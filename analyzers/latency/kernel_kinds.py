@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from stepscope.ingest.derive.launches import COLLECTIVE
+
 COMMUNICATION = (
     r"(?i)nccl|rccl|nvshmem|msccl|deep_?ep|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"
-    r"|cross_device_reduce|multimem|send_?recv"
+    r"|cross_device_reduce|multimem|send_?recv|^hcom_|hccl"
 )
 ATTENTION = (
     r"(?i)attention|attn|fmha|flash_(?:fwd|bwd|mla)|flash::|Batch(?:Prefill|Decode)With"
@@ -32,7 +34,7 @@ def kind_of(name: pl.Expr, category: pl.Expr) -> pl.Expr:
     return (
         pl.when(category.str.contains("(?i)mem"))
         .then(pl.lit("copy"))
-        .when(name.str.contains(COMMUNICATION))
+        .when((category == COLLECTIVE) | name.str.contains(COMMUNICATION))
         .then(pl.lit("communication"))
         .when(name.str.contains(ATTENTION))
         .then(pl.lit("attention"))

@@ -12,6 +12,7 @@ from stepscope.analyzers.latency.gpu_time import on_gpu, times, windows
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
 from stepscope.analyzers.views.interval_union import shares
 from stepscope.ingest.derive.launches import device_of
+from stepscope.ingest.derive.npu import NPU_KERNELS, TASK_TYPE, core_shape
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -96,6 +97,25 @@ def kernel_sums(ran: pl.LazyFrame) -> pl.DataFrame:
     whole = max(int(sums["total_ns"].sum() or 0), 1)
     shared = sums.with_columns(share=pl.col("total_ns").cast(pl.Float64) / whole)
     return shared.sort("total_ns", "name", "kind", descending=[True, False, False])
+
+
+def with_cores(sums: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """`kernel_sums` with the cores of an NPU that each kernel ran on (AIC, AIV, MIX).
+
+    Of other devices they are left as they are.
+    """
+    if not trace.manifest.config.get(NPU_KERNELS):
+        return sums
+    cores = core_shape(pl.col("args").str.extract(TASK_TYPE))
+    known = (
+        on_gpu(trace)
+        .select("name", cores=cores)
+        .drop_nulls()
+        .unique()
+        .group_by("name")
+        .agg(pl.col("cores").sort().str.join(", "))
+    )
+    return sums.join(known.collect(), on="name", how="left", maintain_order="left")
 
 
 def steps_by_kind(trace: Trace) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from stepscope.app.palette import STATES
 from stepscope.app.present.where import lane_name, lane_of, when, where_parts
 from stepscope.app.timeline import Lane, SpanView, Timeline
 from stepscope.app.units import count, duration
+from stepscope.ingest.derive.npu import TASK_TYPE, core_shape
 from stepscope.ingest.trace import Trace
 
 MAX_ARGUMENTS = 60
@@ -140,7 +141,9 @@ def arguments(span: SpanView, timeline: Timeline) -> list[tuple[str, str]]:
     if not isinstance(decoded, dict):
         return [("args", str(text))]
     shown = list(decoded.items())[:MAX_ARGUMENTS]
-    return [(str(n), v if isinstance(v, str) else json.dumps(v)) for n, v in shown]
+    told = [(str(n), v if isinstance(v, str) else json.dumps(v)) for n, v in shown]
+    cores = pl.select(core_shape(pl.lit(text).str.extract(TASK_TYPE))).item()
+    return told + ([("cores", cores)] if cores else [])
 
 
 def _around(timeline: Timeline, own: Lane) -> Iterator[Lane]:

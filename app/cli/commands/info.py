@@ -120,6 +120,8 @@ def _about(trace: Trace) -> Iterator[tuple[str, str]]:
 
 
 def _device(trace: Trace) -> Iterator[tuple[str, str]]:
+    from stepscope.ingest.derive.npu import NPU_KERNELS
+
     config = trace.manifest.config
     device, kernels = config.get("device"), config.get("kernels")
     types = device.get("core_types") if isinstance(device, dict) else None
@@ -129,6 +131,10 @@ def _device(trace: Trace) -> Iterator[tuple[str, str]]:
         yield "cores", f"{len(types):,}: {by_kind}"
     if isinstance(kernels, dict) and kernels:
         yield "kernels", f"{len(kernels):,}: {_listed([str(name) for name in kernels.values()])}"
+    shapes = config.get(NPU_KERNELS)
+    if isinstance(shapes, dict) and shapes:
+        by_shape = ", ".join(f"{num:,} {shape}" for shape, num in shapes.items())
+        yield "kernels", f"{sum(shapes.values()):,} on cores of the NPU: {by_shape}"
 
 
 def _lengths(trace: Trace) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
 from stepscope.analyzers.latency.gpu_time import on_gpu
 from stepscope.analyzers.latency.kernel_kinds import KINDS
@@ -14,6 +15,7 @@ from stepscope.analyzers.summary.gpu_use import (
     kernel_sums,
     longest_steps,
     steps_by_kind,
+    with_cores,
 )  # fmt: skip
 from stepscope.app.present.blocks import AtStep, Block, Fact, Heading, Paragraph, Table, Tone
 from stepscope.app.present.step_words import tokens
@@ -43,7 +45,7 @@ def profile_parts(trace: Trace) -> Iterator[Part]:
     use = gpu_use(trace)
     if not use.is_empty():
         yield Part(tuple(_gpu(use)))
-        yield Part((_kernels(kernel_sums(on_gpu(trace))),))
+        yield Part((_kernels(with_cores(kernel_sums(on_gpu(trace)), trace)),))
     elif not trace.has("core_spans"):
         yield Part((Heading("GPU"), Paragraph(NO_KERNELS, Tone.MUTED)))
 
@@ -109,16 +111,18 @@ def _devices(rows: list[dict[str, Any]]) -> Table:
 
 def _kernels(sums: pl.DataFrame) -> Table:
     ranked = by_shown_name(sums)
+    on_npu = ["cores"] if "cores" in sums.columns else []
     rows = [
         (
-            row["name"], row["kind"], row["num"], duration(row["total_ns"]), f"{row['share']:.1%}",
+            row["name"], row["kind"], *(row[name] for name in on_npu), row["num"],
+            duration(row["total_ns"]), f"{row['share']:.1%}",
             duration(round(row["total_ns"] / row["num"])), duration(row["most_ns"]),
         )
         for row in ranked.head(MOST_KERNELS).to_dicts()
     ]  # fmt: skip
     times = ("total", "share", "mean", "longest")
     return Table(
-        ("kernel", "kind", "count", *times), tuple(rows), "top kernels and copies", times,
+        ("kernel", "kind", *on_npu, "count", *times), tuple(rows), "top kernels and copies", times,
         num_more=len(ranked) - len(rows),
     )  # fmt: skip
 
@@ -130,7 +134,11 @@ def by_shown_name(sums: pl.DataFrame) -> pl.DataFrame:
     )
     ranked = (
         named.group_by("name", "kind")
-        .agg(pl.col("num", "total_ns", "share").sum(), pl.col("most_ns").max())
+        .agg(
+            pl.col("num", "total_ns", "share").sum(),
+            pl.col("most_ns").max(),
+            cs.by_name("cores", require_all=False).drop_nulls().unique().sort().str.join(", "),
+        )
         .sort("total_ns", "name", "kind", descending=[True, False, False])
     )
     fitted = [fit_middle(name, WIDEST_NAME) for name in ranked["name"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -20,7 +21,7 @@ from stepscope.ingest.derive.collectives.spellings import (
     kind_of,
     operation_of,
 )
-from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
+from stepscope.ingest.derive.launches import COLLECTIVE, GPU_ANNOTATION, ON_DEVICE
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.schema import COLLECTIVES
 
@@ -28,13 +29,17 @@ FROM_CALLS = "record_param_comms"
 FROM_NUMBERED_CALLS = "record_param_comms, with numbers of their group's own (Seq)"
 FROM_ANNOTATIONS = "annotations such as nccl:all_reduce"
 FROM_KERNELS = "names of NCCL kernels"
+FROM_OPERATIONS = "operations of HCCL"
 ELEMENT_BYTES = {
     "Byte": 1, "Char": 1, "Bool": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1, "Float8_e4m3fnuz": 1,
     "Float8_e5m2fnuz": 1, "Short": 2, "Half": 2, "BFloat16": 2, "Int": 4, "Float": 4, "Long": 8,
     "Double": 8, "ComplexFloat": 8, "ComplexDouble": 16, "signed char": 1, "unsigned char": 1,
     "c10::Half": 2, "c10::BFloat16": 2, "int": 4, "float": 4, "long": 8, "double": 8,
+    "INT8": 1, "UINT8": 1, "INT16": 2, "UINT16": 2, "INT32": 4, "UINT32": 4, "INT64": 8,
+    "UINT64": 8, "FP16": 2, "BFP16": 2, "FP32": 4, "FP64": 8,
 }  # fmt: skip
 _EXTERNAL_ID = r'"External id"\s*:\s*(\d{1,18})\s*[,}]'
+_HCCL_GROUP = r" / Group (.{1,200}) Communication(?: \d+)?(?: #\d+)?$"
 _STREAM = r'"stream"\s*:\s*(\d{1,18})\s*[,}]'
 _ON_DEVICE = (GPU_ANNOTATION, *ON_DEVICE)
 _SCHEMA = {name: dtype for name, dtype in polars_schema(COLLECTIVES).items() if name != "rank"}
@@ -67,6 +72,9 @@ def infer_collectives(
     category = pl.col("category").fill_null("").str.to_lowercase()
     # Host calls and Python frames can have the name of the kernel that they launch.
     kernels = slices.filter(is_kernel(pl.col("name")), category.is_in(("", *ON_DEVICE)))
+    is_operation = pl.col("category") == COLLECTIVE
+    if kernels.select(is_operation.any()).item():
+        kernels = kernels.filter(is_operation)  # the others are what these consist of
     hosts = _hosts(slices.filter(~is_kernel(pl.col("name")), ~category.is_in(_ON_DEVICE)))
     ran = _with_host(kernels, hosts, spans)
     of_kernels = _of_kernels(ran.filter(pl.col("host").is_null()))
@@ -241,8 +249,24 @@ def _of_kernels(ran: pl.DataFrame) -> pl.DataFrame:
 def _kernel(row: dict[str, Any]) -> dict[str, Any]:
     issued_ns = row["ts_ns"] if row["launched_ns"] is None else row["launched_ns"]
     times = {"step": row["step"], "ts_ns": row["ts_ns"], "dur_ns": row["dur_ns"]}
-    said = _call(_args(row["args"])) | {"inferred": FROM_KERNELS}
+    args = _args(row["args"])
+    said = _call(args) | {"inferred": FROM_KERNELS}
+    if row["category"] == COLLECTIVE:
+        said |= _operation(args, row["track"])
     return said | times | {"issued_ns": issued_ns, "stream": row["stream"], "seq": None}
+
+
+def _operation(args: Args, track: str) -> Args:
+    """What msprof, or torch_npu through kineto, says of an operation of HCCL."""
+    num_elements, dtype = _int(args.get("count")), _text(args.get("data_type"))
+    group = re.search(_HCCL_GROUP, track)
+    return {
+        "dtype": dtype,
+        "num_elements": num_elements,
+        "num_bytes": _num_bytes(num_elements, dtype),
+        "group": _text(args.get("commName")) or (group[1] if group else None),
+        "inferred": FROM_OPERATIONS,
+    }
 
 
 def _with_ranks(found: pl.DataFrame, groups: Mapping[str, str]) -> pl.DataFrame:

@@ -21,7 +21,8 @@ KERNEL = (
     r"^(?:nccl|rccl)(?:Sym[a-z]?)?(?:Dev)?(?:Kernel_)?"
     r"(?:AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv|AllToAll|Generic)"
     r"(?:$|[^a-z])"
-    r"|^hcom_(?:all[RG]|reduce|broadcast|alltoall|send_|receive_|barrier)\w*_"
+    r"|^hcom_(?:all[RG]|reduce|broadcast|alltoall|send_|receive_|barrier|batchSend|scatter|gather)"
+    r"\w*_|^Hccl(?:All|Reduce|Broadcast|Send|Recv|BatchSend|Scatter|Barrier)"
     r"|(?:^|\W)(?:mscclKernel_|cross_device_reduce_|multimem_all_)"
 )
 """Kernels of NCCL and RCCL, new and old, of HCCL, and of engines' own all-reduces."""

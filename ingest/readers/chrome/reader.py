@@ -18,12 +18,14 @@ import polars as pl
 import polars.selectors as cs
 
 from stepscope.ingest.derive.collectives.inferred import infer_collectives
+from stepscope.ingest.derive.npu import NPU_KERNELS
 from stepscope.ingest.derive.steps import UNREAD, about_unread, unread_tags
 from stepscope.ingest.errors import LimitExceeded, TraceError, TruncatedTrace
 from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.chrome.ascend import Npu
 from stepscope.ingest.readers.chrome.collect import Collected, collected, together
 from stepscope.ingest.readers.chrome.event import is_value
 from stepscope.ingest.readers.chrome.merged import by_rank, numbered
@@ -47,6 +49,7 @@ SNIFF_BYTES = 64 << 20
 """How far into a file events are searched for, to tell what it is."""
 _OVERLAP_BYTES = 256
 _KEPT_CHARS = 4096
+TIED = "launches of kernels from arrows"
 Metadata = dict[str, Any]
 Read = tuple[dict[str, Frame], Manifest]
 
@@ -128,16 +131,18 @@ def _of_rank(
     chrome = chrome_tables(events)
     tables, said = _tables(chrome, rank, groups_of(metadata))
     unread = unread_tags(chrome.spans)
+    npu = chrome.npu
+    tied = {TIED: chrome.num_tied} if chrome.num_tied else {}
     report = ReadReport(
         read=chrome.read,
         skipped=dict(
             Counter(chrome.skipped) + aside.skipped + Counter({UNREAD: sum(unread.values())})
         ),
         repaired=dict(Counter(chrome.repaired) + aside.repaired),
-        inferred=num_inferred(tables),
-        notes=(*aside.notes, *said, *about_unread(unread)),
+        inferred=num_inferred(tables) | tied,
+        notes=(*aside.notes, *said, *about_unread(unread), *(npu.notes if npu else ())),
     )
-    return tables, _manifest(metadata, rank, report, tables, closed=closed)
+    return tables, _manifest(metadata, rank, report, tables, npu, closed=closed)
 
 
 def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
@@ -204,10 +209,11 @@ def _manifest(
     rank: int,
     report: ReadReport,
     tables: dict[str, Frame],
+    npu: Npu | None,
     *,
     closed: bool,
 ) -> Manifest:
-    producer, version, clock = _producer(metadata)
+    producer, version, clock = _producer(metadata, npu)
     state = "complete" if closed else "partial"
     base = metadata.get("baseTimeNanoseconds")
     epoch_ns = int(base) if isinstance(base, int | float) and 0 < base < LIMIT_NS else 0
@@ -216,7 +222,7 @@ def _manifest(
         producer_version=version,
         clock=ClockInfo(clock, epoch_ns),
         ranks=(rank,),
-        config=_kept(metadata),
+        config=_kept(metadata) | ({NPU_KERNELS: npu.kernels} if npu and npu.kernels else {}),
         tables={
             name: "inferred" if "inferred" in table.lazy().collect_schema() else state
             for name, table in tables.items()
@@ -226,13 +232,15 @@ def _manifest(
     )
 
 
-def _producer(metadata: Metadata) -> tuple[str, str, str]:
+def _producer(metadata: Metadata, npu: Npu | None) -> tuple[str, str, str]:
     """Who recorded it: name, version and kind of clock."""
     ours = metadata.pop("stepscope", None)
     if isinstance(ours, dict) and ours.get("clock") in CLOCKS:
         return _text(ours.get("producer")), _text(ours.get("producer_version")), ours["clock"]
     if version := _text(metadata.get("vllm_version")):
         return "vLLM", version, "profiler"
+    if npu:
+        return npu.producer, "", "profiler"
     return ("torch.profiler" if "schemaVersion" in metadata else "Chrome JSON"), "", "profiler"
 
 

@@ -12,6 +12,8 @@ from stepscope.ingest.derive.axis import NONE, latest, numbered
 from stepscope.ingest.derive.collectives.inferred import tells_of_collectives
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.readers.args_numbers import CORRELATION, EXTERNAL_ID, number_in
+from stepscope.ingest.readers.chrome.arrows import with_launches
+from stepscope.ingest.readers.chrome.ascend import Npu, with_npu
 from stepscope.ingest.readers.chrome.collect import Collected
 from stepscope.ingest.readers.chrome.counters import counter_rows
 from stepscope.ingest.readers.chrome.flows import BOUND_ENDS, UNDIRECTED
@@ -43,7 +45,8 @@ class ChromeTables:
     the file, then those made of others. They have one column more than the table, `base`, the
     track before it was given lanes, and not `args`, which are packed row by row; `candidates` has
     them for spans that tell of collectives (span, args). `tags` are those of steps that stand in
-    another field than the name, null where none does.
+    another field than the name, null where none does. `num_tied` counts what arrows alone tie to
+    its launch; `npu` is what Ascend's tools say, None where none of them wrote the file.
     """
 
     spans: pl.DataFrame
@@ -55,6 +58,8 @@ class ChromeTables:
     read: dict[str, int]
     skipped: dict[str, int]
     repaired: dict[str, int]
+    num_tied: int
+    npu: Npu | None
 
 
 def chrome_tables(events: Collected) -> ChromeTables:
@@ -77,17 +82,22 @@ def chrome_tables(events: Collected) -> ChromeTables:
     spans, tags = with_devices(spans, events.numbers)
     events.args.add_texts(slices["args"])
     ends = arrows.filter(pl.col("skip").is_null())
+    flows = _flows(ends, templates, spans)
+    spans, tags, npu = with_npu(spans, tags, events.args)
+    spans, num_tied = with_launches(spans, flows)
     kept = fates.filter(pl.col("skip").is_null())["ph"]
     return ChromeTables(
         spans,
         tags,
         events.args,
         _candidates(events, slices),
-        _flows(ends, templates, spans),
+        flows,
         counters,
         _counted(kept, _enum(templates, "ph").gather(ends["template"]), X=len(events.slices)),
         _counted(fates["skip"].drop_nulls(), arrows["skip"].drop_nulls()),
         _repaired(events, templates, repaired),
+        num_tied,
+        npu,
     )
 
 

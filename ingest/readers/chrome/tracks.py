@@ -18,6 +18,9 @@ NAMING = {
     "thread_sort_index": "sort_index",
 }
 NOWHERE = "global"
+HARDWARE, COMMUNICATION = "Ascend Hardware", ("Communication", "HCCL")
+"""Processes of msprof: the streams of an NPU, and the operations of HCCL on it."""
+Said = Mapping[tuple[str, str | None, str | None], str]
 
 
 def with_tracks(templates: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame:
@@ -32,6 +35,7 @@ def with_tracks(templates: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame
     on_gpu = set(_distinct(templates.filter(pl.col("cat").is_in(GPU_CATEGORIES)), "pid", "tid"))
     gpu_pids = {pid for pid, _ in on_gpu}
     processes = _unique((pid, _process(pid, said, pid in gpu_pids)) for (pid,) in pids)
+    processes |= _on_one_device(processes, said)
     tracks = _unique(
         ((pid, tid), _track(processes[pid], _thread(pid, tid, said, (pid, tid) in on_gpu)))
         for pid, tid in threads
@@ -43,15 +47,26 @@ def with_tracks(templates: pl.DataFrame, metadata: pl.DataFrame) -> pl.DataFrame
     ).join(by_thread, on=["pid", "tid"], how="left", nulls_equal=True, maintain_order="left")
 
 
+def _on_one_device(processes: Mapping[str | None, str], said: Said) -> dict[str | None, str]:
+    """Processes of HCCL's operations under the name of the NPU that they ran on (see `ascend`)."""
+    devices = {
+        said.get(("process_labels", pid, None), ""): name
+        for pid, name in processes.items()
+        if said.get(("process_name", pid, None)) == HARDWARE
+    }
+    beside = [pid for pid in processes if said.get(("process_name", pid, None)) in COMMUNICATION]
+    labels = {pid: said.get(("process_labels", pid, None), "") for pid in beside}
+    only = next(iter(devices.values())) if len(devices) == 1 else None
+    found = {pid: devices.get(labels[pid], only) for pid in beside}
+    return {pid: name for pid, name in found.items() if name}
+
+
 def _distinct(events: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return events.select(columns).unique(maintain_order=True).rows()
 
 
 def _frame(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=dict.fromkeys(columns, pl.String), orient="row")
-
-
-Said = Mapping[tuple[str, str | None, str | None], str]
 
 
 def _said(metadata: pl.DataFrame) -> Said:

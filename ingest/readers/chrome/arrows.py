@@ -1,0 +1,94 @@
+"""Launches out of arrows: a launch and what it launched get one number, as if it were recorded.
+
+A profile of a GPU has a "correlation" in the args of both. One of an Ascend NPU has arrows alone:
+torch_npu's `async_npu` (from a PyTorch operator), kineto's `ac2g` (from the runtime's call), and
+msprof's `HostToDevice` (from a call of CANN). An arrow begins on the innermost slice around its
+start, and ends on the latest slice of the device that had begun by then.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from stepscope.ingest.derive.axis import NONE, Ints, latest, numbered
+from stepscope.ingest.derive.launches import FOREVER, on_device
+
+LAUNCHES = ("async_npu", "ac2g", "async_cpu_to_gpu", "HostToDevice")
+"""Categories of arrows that say what launched something; of several, the first counts."""
+_KEY = ["category", "flow"]
+Rows = npt.NDArray[np.int64]
+
+
+def with_launches(spans: pl.DataFrame, flows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Fill in `correlation` of what a device ran and of its launch, where arrows alone tie them.
+
+    `spans` and `flows` are as `chrome_tables` has them. Gives how many were tied so.
+    """
+    is_open = (on_device(spans["category"]) & spans["correlation"].is_null()).to_numpy()
+    if not is_open.any() or flows.is_empty():
+        return spans, 0
+    arrows = flows.filter(pl.col("category").cast(pl.String).is_in(LAUNCHES))
+    launch_of = np.full(len(spans), NONE, np.int64)
+    for category in LAUNCHES:
+        own = arrows.filter(pl.col("category").cast(pl.String) == category)
+        if own.is_empty():
+            continue
+        launches, launched = tied(own, spans)
+        is_new = is_open[launched] & ~is_open[launches] & (launch_of[launched] == NONE)
+        launch_of[launched[is_new]] = launches[is_new]
+    rows = np.flatnonzero(launch_of != NONE)
+    if not rows.size:
+        return spans, 0
+    return spans.with_columns(_numbered(spans["correlation"], rows, launch_of[rows])), rows.size
+
+
+def tied(arrows: pl.DataFrame, spans: pl.DataFrame) -> tuple[Rows, Rows]:
+    """The spans that arrows begin and end on, row by row; arrows that touch none are left out."""
+    ends = arrows.select("ts_ns", "flow", "track", "end", pl.col("category").cast(pl.String))
+    ends = ends.with_row_index("row").sort("ts_ns", maintain_order=True)
+    starts = ends.filter(pl.col("end") == "start").select(*_KEY, "ts_ns", start="row")
+    others = ends.filter(pl.col("end") != "start").select(*_KEY, "ts_ns", finish="row")
+    before = others.join_asof(starts, on="ts_ns", by=_KEY, check_sortedness=False)
+    # Clocks of host and device differ a little: an arrow may end before it begins.
+    first = starts.unique(_KEY, keep="first").select(*_KEY, first="start")
+    pairs = before.join(first, on=_KEY, how="left").select(
+        "finish", start=pl.coalesce("start", "first")
+    )
+    pairs = pairs.drop_nulls()
+    touched = _touched(arrows, spans)
+    begins, finishes = touched[pairs["start"].to_numpy()], touched[pairs["finish"].to_numpy()]
+    are_there = (begins != NONE) & (finishes != NONE)
+    return begins[are_there], finishes[are_there]
+
+
+def _touched(ends: pl.DataFrame, spans: pl.DataFrame) -> Rows:
+    """The row of the innermost span around each end of an arrow on its lane, `NONE` without."""
+    rows = np.flatnonzero((spans["form"] != "instant").to_numpy())
+    lane, own = numbered(spans["track"])[1], numbered(ends["track"])[1]
+    begun, ts_ns = spans["ts_ns"].to_numpy(), ends["ts_ns"].to_numpy()
+    place = latest(own, ts_ns, lane[rows], begun[rows])
+    found: Rows = np.append(rows, NONE)[place]
+    until = np.append(_ends(spans), np.int64(FOREVER))
+    around = np.append(spans["parent"].fill_null(NONE).to_numpy(), NONE)
+    while (is_over := (found != NONE) & (until[found] < ts_ns)).any():
+        found[is_over] = around[found[is_over]]
+    return found
+
+
+def _ends(spans: pl.DataFrame) -> Ints:
+    ends = spans.select((pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER)).to_series()
+    found: Ints = ends.to_numpy()
+    return found
+
+
+def _numbered(correlation: pl.Series, launched: Rows, launches: Rows) -> pl.Series:
+    """A number for each launch that has none yet, and that of its launch for all it launched."""
+    distinct, which = np.unique(launches, return_inverse=True)
+    own = correlation.gather(distinct)
+    taken = correlation.drop_nulls().unique().to_numpy()
+    free = np.setdiff1d(np.arange(1, len(distinct) + len(taken) + 1, dtype=np.int64), taken)
+    number = own.zip_with(own.is_not_null(), pl.Series(free[: len(distinct)], dtype=pl.Int64))
+    filled = correlation.scatter(distinct, number)
+    return filled.scatter(launched, number.gather(which))
