@@ -46,7 +46,8 @@ def _each(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _is_bound(event: Event) -> bool:
-    return len(event.bind_id) > 0 and bytes(event.bind_id) not in _NOTHING
+    # What is an end of a flow itself has its number in `id`.
+    return len(event.bind_id) > 0 and bytes(event.bind_id) not in _NOTHING and event.ph not in "stf"
 
 
 def _is_so(written: Raw) -> bool:

@@ -25,8 +25,8 @@ from stepscope.ingest.frames import Frame, conformed
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import CLOCKS, ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
-from stepscope.ingest.readers.chrome.ascend import Npu
 from stepscope.ingest.readers.chrome.collect import Collected, collected, together
+from stepscope.ingest.readers.chrome.core_lanes import SWIMLANE, CoreTables, core_tables
 from stepscope.ingest.readers.chrome.event import is_value
 from stepscope.ingest.readers.chrome.merged import by_rank, numbered
 from stepscope.ingest.readers.chrome.split import EventStream
@@ -129,7 +129,8 @@ def _of_rank(
 ) -> Read:
     """Tables and manifest of one rank."""
     chrome = chrome_tables(events)
-    tables, said = _tables(chrome, rank, groups_of(metadata))
+    cores = core_tables(chrome.spans, chrome.flows, chrome.args, metadata)
+    tables, said = _tables(chrome, rank, groups_of(metadata), cores)
     unread = unread_tags(chrome.spans)
     npu = chrome.npu
     tied = {TIED: chrome.num_tied} if chrome.num_tied else {}
@@ -139,10 +140,19 @@ def _of_rank(
             Counter(chrome.skipped) + aside.skipped + Counter({UNREAD: sum(unread.values())})
         ),
         repaired=dict(Counter(chrome.repaired) + aside.repaired),
-        inferred=num_inferred(tables) | tied,
-        notes=(*aside.notes, *said, *about_unread(unread), *(npu.notes if npu else ())),
+        inferred=num_inferred(tables) | tied | (cores.inferred if cores else {}),
+        notes=(
+            *aside.notes,
+            *said,
+            *about_unread(unread),
+            *(npu.notes if npu else ()),
+            *(cores.notes if cores else ()),
+        ),
     )
-    return tables, _manifest(metadata, rank, report, tables, npu, closed=closed)
+    found: Metadata = {NPU_KERNELS: npu.kernels} if npu and npu.kernels else {}
+    found |= {"device": cores.device} if cores and cores.device else {}
+    by = SWIMLANE if cores else npu.producer if npu else None
+    return tables, _manifest(metadata, rank, report, tables, found, by, closed=closed)
 
 
 def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
@@ -163,7 +173,7 @@ def _is_further(sought: re.Pattern[bytes], start: bytes, path: Path) -> bool:
 
 
 def _tables(
-    chrome: ChromeTables, rank: int, groups: dict[str, str]
+    chrome: ChromeTables, rank: int, groups: dict[str, str], cores: CoreTables | None
 ) -> tuple[dict[str, Frame], Iterator[str]]:
     steps, spans, notes = steps_by(chrome.tags, chrome.spans)
     candidates = spans[chrome.candidates["span"]].with_columns(chrome.candidates["args"])
@@ -175,6 +185,7 @@ def _tables(
         "spans": spans.drop("base"),
         "flows": chrome.flows,
         "counters": chrome.counters,
+        **(cores.tables if cores else {}),
     }
     number = pl.lit(rank, pl.Int32).alias("rank")
     filled = {name: frame.with_columns(number) for name, frame in tables.items() if len(frame)}
@@ -209,11 +220,12 @@ def _manifest(
     rank: int,
     report: ReadReport,
     tables: dict[str, Frame],
-    npu: Npu | None,
+    found: Metadata,
+    by: str | None,
     *,
     closed: bool,
 ) -> Manifest:
-    producer, version, clock = _producer(metadata, npu)
+    producer, version, clock = _producer(metadata, by)
     state = "complete" if closed else "partial"
     base = metadata.get("baseTimeNanoseconds")
     epoch_ns = int(base) if isinstance(base, int | float) and 0 < base < LIMIT_NS else 0
@@ -222,25 +234,26 @@ def _manifest(
         producer_version=version,
         clock=ClockInfo(clock, epoch_ns),
         ranks=(rank,),
-        config=_kept(metadata) | ({NPU_KERNELS: npu.kernels} if npu and npu.kernels else {}),
+        config=_kept(metadata) | found,
         tables={
             name: "inferred" if "inferred" in table.lazy().collect_schema() else state
             for name, table in tables.items()
-        },
+        }
+        | {name: "inferred" for name in ("tasks", "core_spans") if closed and name in tables},
         closed=closed,
         report=report,
     )
 
 
-def _producer(metadata: Metadata, npu: Npu | None) -> tuple[str, str, str]:
-    """Who recorded it: name, version and kind of clock."""
+def _producer(metadata: Metadata, by: str | None) -> tuple[str, str, str]:
+    """Who recorded it, which events may tell (`by`): name, version and kind of clock."""
     ours = metadata.pop("stepscope", None)
     if isinstance(ours, dict) and ours.get("clock") in CLOCKS:
         return _text(ours.get("producer")), _text(ours.get("producer_version")), ours["clock"]
     if version := _text(metadata.get("vllm_version")):
         return "vLLM", version, "profiler"
-    if npu:
-        return npu.producer, "", "profiler"
+    if by:
+        return by, "", "profiler"
     return ("torch.profiler" if "schemaVersion" in metadata else "Chrome JSON"), "", "profiler"
 
 

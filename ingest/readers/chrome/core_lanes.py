@@ -1,0 +1,288 @@
+"""Core groups out of a swimlane that was exported to Chrome JSON: its lanes are named after cores.
+
+simpler's `swimlane_converter.py` has a lane `AIC_0` or `AIV_24` for each core in "Worker View"
+(earlier "AICore View"): blocks with the `taskId` that they are of, and arrows from one task to
+those that wait for it; "Scheduler View" (earlier "AICPU View") has the same blocks from their
+dispatch on. The converter of its decentralised scheduler has a process for each group, `block0`,
+with `AIC (core0)`, `AIV0 (core24)` and `AIV1 (core25)` for what the scalar units did, and, where
+kernels have lanes of their own, `AIC·kernel (core0)`.
+
+What these lanes hold becomes the records of a swimlane, of which its own reader makes the tables.
+
+The formats: hw-native-sys/simpler, `simpler_setup/tools/swimlane_converter.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from stepscope.ingest.derive.axis import different
+from stepscope.ingest.limits import DEFAULTS
+from stepscope.ingest.readers.chrome.arrows import tied
+from stepscope.ingest.readers.swimlane.decode import LAST_NUMBER, Tally
+from stepscope.ingest.readers.swimlane.tables import tables
+from stepscope.ingest.storage.spool import Spool, unpacked
+
+SWIMLANE = "simpler (exported swimlane)"
+MOST_CORES = 1 << 16
+_VIEW = re.compile(
+    r"(?P<view>Worker|AICore|Machine|Scheduler|AICPU) View\b.* / (?P<kind>AIC|AIV)"
+    r"_(?P<core>\d{1,6})"
+    r"(?: \d+)?(?: #\d+)?"
+)
+_NAMED = re.compile(
+    r"(?:(?P<process>.*) / )?(?P<kind>AIC|AIV[01]?)(?P<kernel>·kernel)? \(core ?(?P<core>\d{1,6})\)"
+    r"(?: \d+)?(?: #\d+)?"
+)
+_BLOCK = re.compile(r"block ?(\d{1,6})(?: \d+)?")
+_DISPATCHED = ("Scheduler", "AICPU")
+_SCALAR = (
+    r"^(?:claim|submit|fanin|register|atomic|dcci|clock|alloc|build|drain|replay|ringbp|efdrain"
+    r"|commit|materialize|prepare_map|orchestration_replay|final_drain)(?:[._][\w.]*)?(?:[#×]|$)"
+)
+"""Names of what a scalar unit does to find, claim and retire tasks, and of no kernel."""
+_TASK = r'"(?:taskId|task_id)"\s*:\s*"?(\d{1,19})\b'
+_SETUP = r'"local_setup_us"\s*:\s*(\d{1,15}(?:\.\d{1,12})?)'
+_IS_KERNEL = r'"phase"\s*:\s*"kernel"'
+_IN_NAME = r"(?:#(\d{1,18})|\((?:r(\d{1,4}))?t?(\d{1,18})\))$"
+KINDS, NUMBERLESS, PARTIAL = (
+    "kinds and groups of cores from the numbers of those that ran something",
+    "tasks without a number, one for each block",
+    "an exported swimlane has what ran on cores: of tasks that never did it says nothing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreLane:
+    """A lane of a core: its number and kind (AIC, AIV, AIV0, AIV1), its group where that is said.
+
+    `role` is "block" where blocks lie on it, "dispatch" where these are as the scheduler saw them,
+    and "scalar" for the rest of what a core did.
+    """
+
+    base: str
+    core: int
+    kind: str
+    group: int | None
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoreTables:
+    """Tables of core groups, what the device is, what was inferred, and notes."""
+
+    tables: dict[str, pl.DataFrame]
+    device: dict[str, Any]
+    inferred: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def core_tables(
+    spans: pl.DataFrame, flows: pl.DataFrame, args: Spool, metadata: Mapping[str, Any]
+) -> CoreTables | None:
+    """Tables of the blocks on lanes that are named after cores; None where there are none.
+
+    `spans`, `flows` and `args` are as `chrome_tables` has them.
+    """
+    lanes = _lanes(different(spans["base"]))
+    if not lanes:
+        return None
+    rows = _rows(spans, lanes, args)
+    blocks = _blocks(rows)
+    if blocks.is_empty():
+        return None
+    types = _core_types(lanes, metadata)
+    tally = Tally(DEFAULTS)
+    shown = types or [_plain_kind(lane.kind) for lane in _by_core(lanes)]
+    made = tables(
+        _records(blocks, rows.filter(pl.col("role") == "dispatch"), shown),
+        {"edges": _edges(blocks, flows, spans)}, {}, [], tally,
+    )  # fmt: skip
+    made["tasks"] = _named(made["tasks"], blocks)
+    if not types:
+        made["core_spans"] = _ungrouped(made["core_spans"], lanes)
+    made.pop("spans", None)
+    made.pop("counters", None)
+    if num := blocks["is_numberless"].sum():
+        tally.inferred[NUMBERLESS] += int(num)
+    tally.inferred[KINDS] += len({lane.core for lane in lanes})
+    device = {"num_cores": len(types), "core_types": types} if types else {}
+    filled = {name: frame for name, frame in made.items() if len(frame)}
+    return CoreTables(filled, device, dict(tally.inferred), (PARTIAL,))
+
+
+def _lanes(bases: Iterable[str]) -> list[CoreLane]:
+    found = [lane for base in bases if (lane := _lane(base)) and lane.core < MOST_CORES]
+    if any(lane.role == "kernel" for lane in found):
+        roles = {"kernel": "block", "named": "scalar"}
+    else:
+        roles = {"named": "block"}
+    return [replace(lane, role=roles.get(lane.role, lane.role)) for lane in found]
+
+
+def _lane(base: str) -> CoreLane | None:
+    if match := _VIEW.fullmatch(base):
+        role = "dispatch" if match["view"] in _DISPATCHED else "block"
+        return CoreLane(base, int(match["core"]), match["kind"], None, role)
+    if match := _NAMED.fullmatch(base):
+        block = _BLOCK.fullmatch(match["process"] or "")
+        group = int(block[1]) if block else None
+        role = "kernel" if match["kernel"] else "named"
+        return CoreLane(base, int(match["core"]), match["kind"], group, role)
+    return None
+
+
+def _rows(spans: pl.DataFrame, lanes: list[CoreLane], args: Spool) -> pl.DataFrame:
+    """Slices on lanes of cores: what `spans` has of them, the core, and what their args say."""
+    known = pl.DataFrame(
+        [(lane.base, lane.core, lane.role) for lane in lanes],
+        schema={"base": pl.String, "core": pl.Int64, "role": pl.String}, orient="row",
+    )  # fmt: skip
+    told = unpacked("args", args.parts).select(
+        task=pl.col("args").str.extract(_TASK).cast(pl.Int64, strict=False),
+        setup=pl.col("args").str.extract(_SETUP).cast(pl.Float64),
+        is_kernel=pl.col("args").str.contains(_IS_KERNEL).fill_null(value=False),
+    )
+    own = spans.select(pl.col("base", "name").cast(pl.String), "form", "ts_ns", "dur_ns", "parent")
+    both = pl.concat([own.with_row_index("row"), told.collect()], how="horizontal")
+    is_slice = (pl.col("form") == "slice") & (pl.col("ts_ns") >= 0)
+    return both.filter(is_slice, pl.col("dur_ns").is_not_null()).join(known, on="base")
+
+
+def _blocks(rows: pl.DataFrame) -> pl.DataFrame:
+    """Those that are blocks, with the number and the name of their task, and when they began."""
+    blocks = rows.filter(pl.col("role") == "block")
+    if blocks["is_kernel"].any():
+        blocks = blocks.filter("is_kernel")
+    blocks = blocks.filter(~pl.col("name").str.contains(_SCALAR))
+    inner = blocks.join(blocks.select(parent="row"), on="parent", how="semi")
+    blocks = blocks.join(inner.select("row"), on="row", how="anti")
+    return _with_tasks(blocks).with_columns(
+        start=pl.min_horizontal(
+            pl.col("ts_ns") + (pl.col("setup").fill_null(0) * 1000).round().cast(pl.Int64), "end"
+        )
+    )
+
+
+def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the task's number, of the args or else the name, and its name without that."""
+    parts = pl.col("name").str.extract_groups(_IN_NAME)
+    plain, ring, local = (parts.struct[at].cast(pl.Int64, strict=False) for at in range(3))
+    in_name = pl.coalesce(plain, ring.fill_null(0) * (1 << 32) + local)
+    free = LAST_NUMBER - rows.height
+    return rows.with_columns(
+        task=pl.coalesce("task", in_name), end=pl.col("ts_ns") + pl.col("dur_ns")
+    ).with_columns(
+        is_numberless=pl.col("task").is_null(),
+        task=pl.coalesce("task", free + pl.int_range(pl.len())),
+        kernel=pl.col("name").str.replace(_IN_NAME, ""),
+    )
+
+
+def _records(blocks: pl.DataFrame, seen: pl.DataFrame, types: list[str | None]) -> dict[str, Any]:
+    """The same as the runtime records it, in cycles of a nanosecond; a task is its own register."""
+    ran = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
+    sent = _with_tasks(seen).select("core", "task", "ts_ns", "end")
+    return {
+        "metadata": {"clock_freq_hz": 1_000_000_000, "core_types": types},
+        "aicore_tasks": [list(row) for row in ran.iter_rows()],
+        "aicpu_tasks": [list(row) for row in sent.iter_rows()],
+    }
+
+
+def _edges(blocks: pl.DataFrame, flows: pl.DataFrame, spans: pl.DataFrame) -> list[dict[str, int]]:
+    """Dependencies: arrows from a block of one task to a block of another."""
+    if flows.is_empty():
+        return []
+    starts, finishes = tied(flows, spans)
+    ends = pl.DataFrame({"from": starts, "to": finishes}).cast(pl.UInt32)
+    tasks = blocks.select("row", "task")
+    found = (
+        ends.join(tasks.rename({"row": "from", "task": "pred"}), on="from")
+        .join(tasks.rename({"row": "to", "task": "succ"}), on="to")
+        .filter(pl.col("pred") != pl.col("succ"))
+        .select("pred", "succ")
+        .unique(maintain_order=True)
+    )
+    return found.to_dicts()
+
+
+def _named(tasks: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
+    """Tasks by the names of their blocks: those of a MIX have one for each kind of core."""
+    kernels = blocks.filter(~pl.col("kernel").is_in(["task", ""])).sort("core")
+    names = kernels.group_by("task").agg(
+        kernels=pl.col("kernel").unique(maintain_order=True).str.join(" + ")
+    )
+    return (
+        tasks.join(names, on="task", how="left", maintain_order="left")
+        .with_columns(name=pl.coalesce("kernels", "name"))
+        .drop("kernels")
+    )
+
+
+def _plain_kind(kind: str) -> str:
+    return kind[:3].lower()
+
+
+def _by_core(lanes: list[CoreLane]) -> list[CoreLane]:
+    """A lane for each core up to the last; of cores that ran nothing the lane has no kind."""
+    known = {lane.core: lane for lane in lanes}
+    none = CoreLane("", 0, "", None, "")
+    return [known.get(core, none) for core in range(max(known) + 1)]
+
+
+def _core_types(lanes: list[CoreLane], metadata: Mapping[str, Any]) -> list[str]:
+    """The kind of every core, as the file says or as the numbers of those that ran imply.
+
+    Either all AICs come first, N of them, and group g has the AIVs N + 2g and N + 2g + 1; or the
+    three cores of a group follow each other. Empty where the lanes fit neither.
+    """
+    said = metadata.get("metadata")
+    types = said.get("core_types") if isinstance(said, dict) else None
+    if isinstance(types, list) and len(types) > max(lane.core for lane in lanes):
+        plain = [kind.lower() if isinstance(kind, str) else "" for kind in types]
+        if all(kind in ("aic", "aiv") for kind in plain):
+            return plain
+    num = _num_groups(lanes)
+    if num and all(_fits(lane, num) for lane in lanes):
+        return ["aic"] * num + ["aiv", "aiv"] * num
+    places = {"AIC": (0,), "AIV0": (1,), "AIV1": (2,), "AIV": (1, 2)}
+    if all(
+        lane.core % 3 in places[lane.kind] and lane.group in (None, lane.core // 3)
+        for lane in lanes
+    ):
+        return ["aic", "aiv", "aiv"] * (1 + max(lane.core for lane in lanes) // 3)
+    return []
+
+
+def _num_groups(lanes: list[CoreLane]) -> int:
+    """How many groups there are, if all AICs come first; 0 where nothing tells."""
+    aivs = [lane for lane in lanes if lane.kind != "AIC"]
+    if not aivs:
+        return 1 + max(lane.core for lane in lanes)
+    grouped = next((lane for lane in aivs if lane.group is not None), None)
+    first = grouped or min(aivs, key=lambda lane: lane.core)
+    return first.core - 2 * (first.group or 0) - (first.kind == "AIV1")
+
+
+def _fits(lane: CoreLane, num: int) -> bool:
+    if lane.kind == "AIC":
+        return lane.core < num and lane.group in (None, lane.core)
+    group, place = divmod(lane.core - num, 2)
+    is_place = lane.kind in ("AIV", f"AIV{place}")
+    return 0 <= group < num and is_place and lane.group in (None, group)
+
+
+def _ungrouped(blocks: pl.DataFrame, lanes: list[CoreLane]) -> pl.DataFrame:
+    """Blocks with the kind and the group that the names of their lanes say, and no other."""
+    kinds = {lane.core: lane.kind if lane.kind != "AIV" else None for lane in lanes}
+    groups = {lane.core: lane.group for lane in lanes}
+    return blocks.with_columns(
+        core_kind=pl.col("core").replace_strict(kinds, return_dtype=pl.String),
+        group=pl.col("core").replace_strict(groups, return_dtype=pl.Int32),
+    )
