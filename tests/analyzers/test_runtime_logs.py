@@ -9,7 +9,14 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.ingest.trace import Trace
 from tests.ingest.log_files import open_log
-from tests.ingest.readers.core_runtime.logs import DEADLOCK, STALLED, WHOLE, WRONG_CORE
+from tests.ingest.readers.core_runtime.logs import (
+    DEADLOCK,
+    RING,
+    STALLED,
+    WHOLE,
+    WRONG_CORE,
+    timed_out,
+)
 from tests.looped import looped
 
 LENGTHS = {"COR003", "COR005", "COR006", "COR009"}
@@ -49,7 +56,7 @@ def test_a_stall_names_the_block_that_never_ended(tmp_path: Path) -> None:
 
     assert stalled.evidence["class"] == "a block never ended"
     assert stalled.evidence["recorded"] == "S1:running-stalled"
-    assert stalled.message.startswith("step 1 stalled with at least 3 tasks left")
+    assert stalled.message.startswith("step 1 stalled with 8 of 9 tasks left")
     assert (stalled.evidence["cores idle"], stalled.evidence["cores"]) == (3, 6)
 
 
@@ -119,3 +126,39 @@ def test_a_real_run_that_ended_is_clean(shared_data: Path) -> None:
     assert loud(result) == set()
     cores = {rule.code for rule in RULES if rule.code.startswith("COR")}
     assert cores & set(result.not_applicable) == LENGTHS | {"COR004", "COR007", "COR008", "COR013"}
+
+
+def test_the_hosts_line_alone_tells_the_stall_its_task_and_its_core(tmp_path: Path) -> None:
+    (stalled,) = found(check(open_log(tmp_path, timed_out())), "COR010")
+
+    assert stalled.message == (
+        "step 1 stalled with 4 of 311 tasks left, a block never ended: task r2 t35 on core 26 is "
+        "the first; the runtime gave it up (S1:running-stalled), after what time is not recorded"
+    )
+    assert (stalled.task, stalled.core) == (2 * RING + 35, 26)
+    told = ("class", "tasks over", "tasks", "tasks left", "recorded")
+    assert [stalled.evidence[name] for name in told] == [
+        "a block never ended", 307, 311, 4, "S1:running-stalled",
+    ]  # fmt: skip
+    assert "stall_ns" not in stalled.evidence
+
+
+def test_a_stall_of_which_no_task_is_named_is_of_the_class_that_the_runtime_says(
+    tmp_path: Path,
+) -> None:
+    classes = {
+        "S3:ready-but-all-idle": "ready and not dispatched",
+        "S4:dependency-deadlock": "waits for others that wait",
+        "S5:orchestrator-starvation": "not submitted",
+    }
+    for sub_class, state in classes.items():
+        log = timed_out(sub_class, task=-1, core=-1)
+        (stalled,) = found(check(open_log(tmp_path, log)), "COR010")
+        assert stalled.evidence["class"] == state
+        assert "4 of 311 tasks left" in stalled.message
+        assert "the log names none of them" in stalled.message
+
+
+def test_a_run_that_the_host_says_is_over_did_not_stall(tmp_path: Path) -> None:
+    log = timed_out().replace("307/311", "311/311").replace("stuck_task_id=8", "stuck_task_id=-8")
+    assert found(check(open_log(tmp_path, log)), "COR010") == []

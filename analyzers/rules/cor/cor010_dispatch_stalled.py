@@ -18,6 +18,9 @@ class of the stall, the first of these that a task of the step is in:
 A task that had been ready for less than a pass of a scheduler thread when its step was given up,
 with others not submitted, was not left by the threads: a ring that can never move is seen at once.
 
+Where the runtime itself gave a step up, its count of tasks is told, and its own class (S1 to S5)
+where its log names none of the tasks that are left.
+
 ## Why it hurts
 The step never ends. A watchdog, if there is one, ends the process after its timeout and says little
 about why.
@@ -66,6 +69,7 @@ from stepscope.analyzers.rules.cor.stalls import (
     pending_tasks,
 )
 from stepscope.analyzers.views.known import CLOCK, knows
+from stepscope.ingest.readers.core_masks import STALL, TASKS, TASKS_OVER
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -84,6 +88,8 @@ FIX_OF_STRUCTURE = (
     "and the scope does not fit"
 )
 FIX_OF_CONFLICT = "mend the admission that COR001 tells: a part of the block came to a core in use"
+OF_RUNTIME = {"S1": NEVER_ENDED, "S3": READY, "S4": WAITS, "S5": UNSUBMITTED}
+"""The runtime's classes of stalls, as it numbers them."""
 SCOPE_DEADLOCK = re.compile("scope.?deadlock", re.IGNORECASE)
 
 
@@ -100,10 +106,11 @@ class DispatchStalled:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether anything is known of when there was progress, or of steps that ended."""
+        """Tell whether anything is known of progress, of steps that ended or were given up."""
         moments = ("core_spans", "tasks.ready_ns", "tasks.retired_ns")
         ended = knows(trace, "steps.dur_ns", "tasks.step")
-        return ended or any(knows(trace, moment) for moment in moments)
+        is_given_up = bool(_counted(trace).head(1).collect().height)
+        return ended or is_given_up or any(knows(trace, moment) for moment in moments)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that stalled, in order of time."""
@@ -118,9 +125,10 @@ class DispatchStalled:
             .join(_cores(trace), on="rank", how="left")
             .with_columns(end_ns=pl.max_horizontal("end_ns", "submitted_ns", "last_ns"))
             .with_columns(stall_ns=pl.col("end_ns") - pl.coalesce("last_ns", "begin_ns"))
+            .join(_counted(trace), on=STEP, how="left", nulls_equal=True)
             .with_columns(lists_all=pl.lit(_lists_all(trace)))
         )
-        stalled = pl.col("is_over").fill_null(value=False)
+        stalled = (pl.col("is_over") | _is_recorded()).fill_null(value=False)
         if trace.manifest.closed:
             stalled |= pl.col("stall_ns") > self.min_stall_ns
         named = with_name(with_label(steps.filter(stalled).collect().lazy(), trace), trace)
@@ -131,20 +139,23 @@ class DispatchStalled:
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        state = row["state"]
+        state = _state(row)
         where = "the graph" if row["step"] is None else f"step {row['step']}"
         which = row["label"] if row["block"] is not None else row["name"]
+        is_named = row["task"] is not None
         on_core = "" if row["core"] is None else f" on core {row['core']}"
-        at_least = "" if row["lists_all"] else "at least "
+        first = f"{which}{on_core} is the first" if is_named else "the log names none of them"
         message = (
-            f"{where} stalled with {at_least}{times(row['num_left'], 'task')} left, {state}: "
-            f"{which}{on_core} is the first{_led_to_by(row)}; {_how_long(row)}"
+            f"{where} stalled with {_how_many(row)} left, {state}: "
+            f"{first}{_led_to_by(row)}; {_how_long(row)}"
         )
         evidence: Evidence = {
             "class": state,
-            "first task": which,
-            "tasks left": row["num_left"],
-            "stall_ns": row["stall_ns"],
+            "first task": which if is_named else None,
+            "tasks over": row["num_over"],
+            "tasks": row["num_tasks"],
+            "tasks left": _num_left(row),
+            "stall_ns": row["stall_ns"] if _is_timed(row) else None,
             "cores idle": _num_idle(row),
             "cores": row["num_cores"],
             "recorded": row["executed_path"],
@@ -154,6 +165,31 @@ class DispatchStalled:
             evidence["conflict"] = row["conflict"]
             fix = FIX_OF_CONFLICT
         return finding(self, message, fix, at=row, evidence=evidence)
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    """The class of the stall; the runtime's own word where the log names no task that is left."""
+    by_runtime = OF_RUNTIME.get((row["executed_path"] or "")[:2])
+    return by_runtime if row["task"] is None and by_runtime else str(row["state"])
+
+
+def _num_left(row: Mapping[str, Any]) -> int:
+    """How many tasks are left: as the runtime counted, else those that are listed."""
+    counted = None if row["num_tasks"] is None else row["num_tasks"] - row["num_over"]
+    return counted if counted and counted > 0 else int(row["num_left"])
+
+
+def _how_many(row: Mapping[str, Any]) -> str:
+    num = _num_left(row)
+    if row["num_tasks"] is not None and num == row["num_tasks"] - row["num_over"]:
+        return f"{num:,} of {times(row['num_tasks'], 'task')}"
+    at_least = "" if row["lists_all"] else "at least "
+    return f"{at_least}{times(num, 'task')}"
+
+
+def _is_timed(row: Mapping[str, Any]) -> bool:
+    """Whether it is known when the step ended, or any moment after its last progress."""
+    return bool(row["is_over"]) or bool(row["stall_ns"])
 
 
 def _is_led_to(row: Mapping[str, Any]) -> bool:
@@ -181,6 +217,8 @@ def _lists_all(trace: Trace) -> bool:
 
 def _how_long(row: Mapping[str, Any]) -> str:
     """How long nothing went on, as far as any progress is known, and how many cores were idle."""
+    if not _is_timed(row):
+        return f"the runtime gave it up ({row['executed_path']}), after what time is not recorded"
     stall = duration(row["stall_ns"] or 0)
     known = row["last_ns"] is not None
     how_long = f"no progress for {stall}" if known else f"it ended {stall} after it began"
@@ -203,6 +241,21 @@ def _ends(trace: Trace) -> pl.LazyFrame:
         is_over=pl.col("dur_ns").is_not_null().any(),
         executed_path=pl.col("executed_path").max(),
     )
+
+
+def _is_recorded() -> pl.Expr:
+    """Whether the runtime itself says that the step stalled."""
+    return pl.col("executed_path").str.contains(r"^S\d:") | pl.col("num_tasks").is_not_null()
+
+
+def _counted(trace: Trace) -> pl.LazyFrame:
+    """How many tasks the runtime counted as over when it gave a step up, and how many in all."""
+    own = trace.counters.filter(pl.col("track") == STALL)
+    over, in_all = (
+        pl.col("value").filter(pl.col("name") == name).last().cast(pl.Int64)
+        for name in (TASKS_OVER, TASKS)
+    )
+    return own.group_by(STEP).agg(num_over=over, num_tasks=in_all)
 
 
 def _cores(trace: Trace) -> pl.LazyFrame:

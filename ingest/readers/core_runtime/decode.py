@@ -8,6 +8,8 @@
     state=WAIT fanin_refcount=1/2 kernels=[aic:0 aiv0:1 aiv1:2] missing_deps=1
 [INFO] log_stall_diagnostics: [...] [STALL thread=0 idle_iterations=9] CLUSTER cluster_id=0
     aic=core0(busy kernel=11 task=9 cond_reg_state=ack) aiv0=core8(idle) aiv1=core9(idle)
+[ERROR] validate_runtime_impl: [...] PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1)
+    completed=307/311 running=1 ready=0 waiting=3 orch_done=1 stuck_task_id=42 stuck_core=26
 
 The host says when (`mono_ns`); the device, which writes the same way without it, does not. So a row
 holds the number of its line, and `Places` says where lines without a time stand between the others.
@@ -41,6 +43,7 @@ OTHER, MALFORMED = (
 MARKERS = (
     b"[STRACE] v=", b"[CLOCK_ANCHOR] v=", b"[STALL thread=", b": PTO2 dispatch starting",
     b": Dispatched idle ", b": Dispatched pending ", b"PTO2 runtime failed",
+    b"runtime failed: orch_error_code=", b"scheduler timeout sub_class=",
 )  # fmt: skip
 
 _HEAD = re.compile(r"\[mono_ns=(\d{1,18})\]\[T0x[0-9a-f]{1,16}\]\[([A-Z]{4,8})\] (.*)")
@@ -78,6 +81,16 @@ _DEADLOCK = re.compile(r"Scope Deadlock Detected! \(ring (\d{1,4})\)")
 _FULL = re.compile(r"Tasks in current scope \((\d{1,9})\) >= task_window_size \((\d{1,9})\)")
 _GIVEN = re.compile(r"\[Orchestrator\] ring (\d{1,4}): total_tasks=(\d{1,9})\b")
 _FAILED = re.compile(r"error detail: \w+=-?\d+ ([A-Z][A-Z_]{1,63})\b")
+_CODES = re.compile(r"runtime failed: orch_error_code=(\d{1,9}) sched_error_code=(\d{1,9})\b")
+_SIGNED = re.compile(r"\b(\w{1,64})=(-?\d{1,19})(?:/(\d{1,9}))?(?![\w:])")
+ERRORS = {
+    1: "SCOPE_DEADLOCK", 2: "HEAP_RING_DEADLOCK", 3: "FLOW_CONTROL_DEADLOCK",
+    4: "DEP_POOL_OVERFLOW", 5: "INVALID_ARGS", 7: "REQUIRE_SYNC_START_INVALID",
+    8: "TENSOR_WAIT_TIMEOUT", 9: "EXPLICIT_ORCH_FATAL", 10: "SCOPE_TASKS_OVERFLOW",
+    11: "TENSORMAP_OVERFLOW", 100: "SCHEDULER_TIMEOUT", 101: "ASYNC_COMPLETION_INVALID",
+    102: "ASYNC_WAIT_OVERFLOW", 103: "ASYNC_REGISTRATION_FAILED", 104: "READY_QUEUE_OVERFLOW",
+}  # fmt: skip
+"""What the host's codes stand for: up to 99 the orchestrator's, then the scheduler's."""
 RUN_SPAN = "chip.run.runner_run"
 
 
@@ -258,6 +271,43 @@ class RuntimeLog:
         if match := _FAILED.search(said):
             self.run.failure = match[1]
 
+    def _codes(self, said: str) -> None:
+        """The host's verdict on a run, of which the next such line is of another run."""
+        if not (match := _CODES.search(said)):
+            return
+        if self.run.is_judged:
+            self.runs.append(Run())
+        code = int(match[1]) or int(match[2])
+        run = self._within_run()
+        run.is_judged = True
+        run.failure = run.failure or ERRORS.get(code, f"error {code}")
+
+    def _timeout(self, said: str) -> str:
+        """What the host says of a stall: its class, how far the run came, and what is stuck where.
+
+        Where the device's own report names the task as well, that has more of it.
+        """
+        found = _CLASS.search(said)
+        if not found:
+            return MALFORMED
+        numbers = {name: (int(value), of) for name, value, of in _SIGNED.findall(said)}
+        if self.run.is_timed_out:
+            self.runs.append(Run())
+        run = self._within_run()
+        run.is_judged = run.is_timed_out = True
+        run.report_line = self._line if run.report_line is None else run.report_line
+        run.stall_class = found[1]
+        run.failure = run.failure or ERRORS[100]
+        for name, (value, of) in numbers.items():
+            if name == "completed" and of:
+                run.completed = value, int(of)
+            elif name in ("running", "ready", "waiting"):
+                run.left[f"tasks {name}"] = value
+        task, core = (numbers.get(name, (-1, ""))[0] for name in ("stuck_task_id", "stuck_core"))
+        if 0 <= task <= LAST_NUMBER:
+            run.stuck = self._line, task, core if 0 <= core < 1 << 31 else None
+        return STALLS
+
     def _sizes(self, said: str) -> None:
         if match := _RINGS.search(said):
             for name, sizes in _SIZES.findall(match[1]):
@@ -281,6 +331,7 @@ class RuntimeLog:
 _READS: tuple[tuple[str, Callable[[RuntimeLog, str], str]], ...] = (
     (": Dispatched ", RuntimeLog._dispatch),
     ("[STALL thread=", RuntimeLog._stall),
+    ("scheduler timeout sub_class=", RuntimeLog._timeout),
     ("[CLOCK_ANCHOR]", RuntimeLog._anchor),
     ("TIMING: ", RuntimeLog._timing),
 )
@@ -290,6 +341,7 @@ _NOTES: tuple[tuple[str, Callable[[RuntimeLog, str], None]], ...] = (
     ("Handshaking with", RuntimeLog._cores),
     ("Launching ", RuntimeLog._cores),
     ("error detail: ", RuntimeLog._failed),
+    ("runtime failed: orch_error_code=", RuntimeLog._codes),
     ("Ring buffer sizes: ", RuntimeLog._sizes),
     ("[Orchestrator] ring ", RuntimeLog._given),
     ("Scope Deadlock Detected!", RuntimeLog._deadlock),

@@ -15,6 +15,7 @@ from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
 from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
+from stepscope.ingest.readers.core_runtime.blocks import task_name
 from stepscope.ingest.readers.core_runtime.decode import MARKERS, RuntimeLog
 from stepscope.ingest.readers.core_runtime.tables import RuntimeTables
 from stepscope.ingest.readers.encodings.inflate import Inflater, blocks_of
@@ -32,7 +33,7 @@ DIGITS = "0123456789"
 """A number at the end of a line without its end may be half of one."""
 _OVERLAP_BYTES = 32
 IN_ORDER = (
-    "lines of the device have no time: they are 1 µs apart, in order, and lengths say nothing"
+    "lines without a time, as the device's are: 1 µs apart, in order, and lengths say nothing"
 )
 _STATES = {"core_spans": "ordered", "steps": "inferred", "tasks": "inferred"}
 
@@ -134,7 +135,10 @@ def _notes(log: RuntimeLog, damage: str | None) -> Iterator[str]:
     for number, run in enumerate(log.runs, 1):
         said = [part for part in (run.failure, run.stall_class) if part]
         done = "{:,} of {:,} tasks over".format(*run.completed) if run.completed else ""
-        if said or done:
-            yield f"run {number}: " + ", ".join([*said, *([done] if done else [])])
+        stuck = f"{task_name(run.stuck[1], None)} is stuck" if run.stuck else ""
+        if run.stuck and run.stuck[2] is not None:
+            stuck += f" on core {run.stuck[2]}"
+        if told := [part for part in (*said, done, stuck) if part]:
+            yield f"run {number}: " + ", ".join(told)
     if damage:
         yield f"{damage}; all lines before are kept"

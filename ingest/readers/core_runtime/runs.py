@@ -49,6 +49,14 @@ class Run:
     failure: str | None = None
     stall_class: str | None = None
     completed: tuple[int, int] | None = None
+    left: dict[str, int] = field(default_factory=dict)
+    """Of the tasks that are left, how many are running, ready or waiting, as the host says."""
+    stuck: tuple[int, int, int | None] | None = None
+    """Where the host says that a task is stuck: the line, the task, and the core that it is on."""
+    is_judged: bool = False
+    """Whether the host said how it ended."""
+    is_timed_out: bool = False
+    """Whether it said that the scheduler gave up, and why."""
     given: dict[int, int] = field(default_factory=dict)
     full: tuple[int, int, int, int] | None = None
     """The line of a scope deadlock, its ring, tasks of the scope, and the window's size."""

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from stepscope.ingest.frames import polars_schema
-from stepscope.ingest.readers.core_masks import SHAPE_OF
+from stepscope.ingest.readers.core_masks import SHAPE_OF, STALL, TASKS, TASKS_OVER
 from stepscope.ingest.readers.core_runtime.blocks import (
     Cores,
     dispatched,
@@ -24,6 +24,8 @@ from stepscope.ingest.readers.core_runtime.decode import RuntimeLog
 from stepscope.ingest.schema import BY_NAME, CORE_KINDS
 
 LIMIT_GIVEN = 1 << 16
+UNNAMED = -1
+"""In place of the number of a task that the log counts and does not name."""
 UNLISTED = f"tasks that full rings had been given, beyond {LIMIT_GIVEN:,}"
 FROM_REPORT, BY_NUMBER = (
     "blocks from the cores that a stall report names",
@@ -45,8 +47,22 @@ class RuntimeTables:
     def __init__(self, log: RuntimeLog) -> None:
         self.log = log
         self.inferred: dict[str, int] = {}
+        self._take_stuck()
         self.cores = Cores.of(log)
         self._blocks = dispatched(log)
+
+    def _take_stuck(self) -> None:
+        """Tasks that the host alone calls stuck; the device's own report has more of a task."""
+        tasks = {(run, task) for run, _, task, *_ in self.log.tasks}
+        running = {(run, task) for run, _, _, task, _ in self.log.running}
+        for number, run in enumerate(self.log.runs):
+            if not run.stuck:
+                continue
+            line, task, core = run.stuck
+            if (number, task) not in tasks:
+                self.log.tasks.append((number, line, task, "RUNNING", None, None, None))
+            if core is not None and (number, task) not in running:
+                self.log.running.append((number, line, core, task, None))
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """All tables that have a row."""
@@ -118,7 +134,7 @@ class RuntimeTables:
             block=pl.lit(None, pl.Int32),
             shape=shape_of(pl.col("kernels")),
             group=pl.when(is_meant).then(self.cores.groups(told["core"])),
-            core_kind="part",
+            core_kind=pl.coalesce("part", kinds),
             ts_ns=self._placed(told["line"]),
         )
 
@@ -129,11 +145,12 @@ class RuntimeTables:
         self._of_dispatches(rows)
         self._of_reports(rows)
         self._of_rings(rows)
+        self._of_classes(rows)
         made = [
             {
                 "step": run + 1,
-                "task": shown(run, task),
-                "name": task_name(task, row.get("kernels")),
+                "task": None if task == UNNAMED else shown(run, task),
+                "name": None if task == UNNAMED else task_name(task, row.get("kernels")),
                 "shape": row.get("shape"),
                 "core_mask": kernel_mask(row.get("kernels")),
                 "num_blocks": row.get("num_blocks"),
@@ -167,10 +184,19 @@ class RuntimeTables:
     def _of_reports(self, rows: dict[Key, Row]) -> None:
         """Tasks that a stall report lists are left."""
         for run, _, task, _, _, _, kernels in self.log.tasks:
-            shape = SHAPE_OF.get(kernel_mask(kernels) or 0, "MIX")
+            mask = kernel_mask(kernels)
+            shape = None if mask is None else SHAPE_OF.get(mask, "MIX")
             first = self.log.runs[run].first_line
             row = rows.setdefault((run, task), {"line": first, "kernels": kernels, "shape": shape})
             row |= {"outcome": "pending", "retired": None}
+
+    def _of_classes(self, rows: dict[Key, Row]) -> None:
+        """A task of each run that is said to have stalled, where the log names none of them."""
+        named = {run for run, _ in rows}
+        for number, run in enumerate(self.log.runs):
+            over, in_all = run.completed or (0, 0)
+            if run.stall_class and number not in named and over < in_all:
+                rows[number, UNNAMED] = {"line": run.first_line, "outcome": "pending"}
 
     def _of_rings(self, rows: dict[Key, Row]) -> None:
         """Tasks that a full ring had been given, and the one that it refused.
@@ -245,14 +271,14 @@ class RuntimeTables:
         made = [
             {
                 "step": number,
-                "ts_ns": run.span[0],
-                "dur_ns": run.span[1],
+                "ts_ns": run.span[0] if run.span else self._ns(run.first_line),
+                "dur_ns": run.span[1] if run.span else None,
                 "executed_path": run.stall_class or run.failure,
                 "tag": run.failure,
-                "inferred": "[STRACE] lines",
+                "inferred": "[STRACE] lines" if run.span else "stall reports",
             }
             for number, run in enumerate(self.log.runs, 1)
-            if run.span
+            if run.span or run.is_judged
         ]
         self._count(RUNS, len(made))
         return _frame("steps", made)
@@ -288,6 +314,16 @@ class RuntimeTables:
         names = ("line", "track", "name", "unit", "value")
         told = [dict(zip(names, row, strict=True)) for row in self.log.counters]
         made = [{**row, "ts_ns": self._ns(row.pop("line"))} for row in told]
+        for number, run in enumerate(self.log.runs, 1):
+            if run.stall_class and run.completed:
+                of_run = {"step": number, "ts_ns": self._ns(run.report_line), "track": STALL}
+                made += [
+                    {**of_run, "name": name, "unit": "tasks", "value": float(value)}
+                    for name, value in (
+                        *zip((TASKS_OVER, TASKS), run.completed, strict=True),
+                        *run.left.items(),
+                    )
+                ]
         return _frame("counters", made)
 
 

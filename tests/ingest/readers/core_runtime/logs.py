@@ -48,6 +48,22 @@ def stall(text: str, level: str = "INFO") -> str:
 
 
 RING = 1 << 32
+
+
+def timed_out(
+    sub_class: str = "S1:running-stalled", task: int = 2 * RING + 35, core: int = 26, by: str = ""
+) -> str:
+    """The two lines with which the host says that the scheduler of a run gave up."""
+    running, waiting = (1, 3) if core >= 0 else (0, 4)
+    host = "[ERROR] validate_runtime_impl: "
+    return (
+        f"{host}{by}runtime failed: orch_error_code=0 sched_error_code=100 runtime_status=-100\n"
+        f"{host}{by}scheduler timeout sub_class={sub_class} (detail=1) completed=307/311 "
+        f"running={running} ready=0 waiting={waiting} orch_done=1 stuck_task_id={task} "
+        f"stuck_core={core}\n"
+    )
+
+
 WHOLE = (
     STARTS
     + dispatched("aic", RING, "0,-1,-1", "0/3", (0, 0))

@@ -29,6 +29,7 @@ from tests.ingest.readers.core_runtime.logs import (
     WRONG_CORE,
     dispatched,
     span,
+    timed_out,
 )
 from tests.looped import looped
 
@@ -293,3 +294,51 @@ def test_of_tasks_that_a_log_only_counts_no_more_are_listed_than_a_ring_holds(
     assert trace.num_rows("tasks") == LIMIT_GIVEN + 3
     assert report_of(trace).skipped[UNLISTED] == 3 * 999_999_999 - LIMIT_GIVEN
     assert rows(trace, "decisions", "subject")[0] == str(RING + 999_999_999)
+
+
+def test_the_hosts_word_on_a_stall_is_read_in_either_spelling(tmp_path: Path) -> None:
+    for by in ("", "simpler ", "PTO2 ", "[runtime_maker.cpp:1019] PTO2 "):
+        trace = open_log(tmp_path, timed_out(by=by))
+        assert trace.tasks.select("step", "task", "name", "shape", "outcome").collect().rows() == [
+            (1, 2 * RING + 35, "task r2 t35", None, "pending")
+        ]
+        assert trace.core_spans.select("task", "core", "core_kind", "end_ns").collect().rows() == [
+            (2 * RING + 35, 26, None, None)
+        ]
+        (step,) = trace.steps.collect().to_dicts()
+        assert (step["executed_path"], step["tag"]) == ("S1:running-stalled", "SCHEDULER_TIMEOUT")
+        assert step["dur_ns"] is None
+        assert "run 1: SCHEDULER_TIMEOUT, S1:running-stalled, 307 of 311 tasks over, " in "".join(
+            report_of(trace).notes
+        )
+
+
+def test_each_verdict_of_the_host_is_of_a_run_of_its_own(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, timed_out() + timed_out(task=RING + 1, core=3))
+    assert trace.steps.collect()["step"].to_list() == [1, 2]
+    assert trace.core_spans.select("step", "core").collect().rows() == [(1, 26), (2, 3)]
+    timeouts = "".join(line for line in (timed_out() * 2).splitlines(True) if "timeout" in line)
+    assert (
+        open_log(tmp_path, timeouts).steps.collect()["executed_path"].to_list()
+        == ["S1:running-stalled"] * 2
+    )
+
+
+def test_a_task_that_the_device_reports_is_not_listed_again_for_the_host(tmp_path: Path) -> None:
+    log = STALLED + timed_out(task=RING + 2, core=1)
+    before, after = open_log(tmp_path, STALLED), open_log(tmp_path, log)
+    assert after.num_rows("tasks") == before.num_rows("tasks")
+    assert after.num_rows("core_spans") == before.num_rows("core_spans")
+
+
+def test_the_host_alone_names_other_failures_by_their_code(tmp_path: Path) -> None:
+    log = "[ERROR] f: PTO2 runtime failed: orch_error_code=4 sched_error_code=0 runtime_status=-4\n"
+    (step,) = open_log(tmp_path, log).steps.collect().to_dicts()
+    assert step["tag"] == "DEP_POOL_OVERFLOW"
+
+
+def test_the_hosts_word_on_a_stall_cut_off_anywhere_is_read_or_counted(tmp_path: Path) -> None:
+    text = timed_out()
+    for end in range(text.index("0 sched_error_code"), len(text)):
+        trace = open_log(tmp_path, text[:end])
+        assert trace.num_rows("tasks") <= 1
