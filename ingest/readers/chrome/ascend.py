@@ -170,11 +170,14 @@ def _with_iterations(
 
 def _through_kineto(spans: pl.DataFrame, bases: pl.DataFrame, args: Spool) -> Npu | None:
     """What torch_npu writes through kineto: streams of an NPU, and launches as arrows begin."""
-    if not (_any(bases, r"^NPU\b.* / ") or RUNTIME in different(spans["category"])):
+    is_named = _any(bases, r"^(?:NPU|Ascend)\b.* / ")
+    # Other devices that PyTorch does not know have this category, too.
+    if not is_named and RUNTIME not in different(spans["category"]):
         return None
     if not on_device(spans["category"]).any():
         return None
-    return Npu(KINETO_NPU, _num_kernels(spans["category"], _task_types(args)))
+    kernels = _num_kernels(spans["category"], _task_types(args))
+    return Npu(KINETO_NPU, kernels) if is_named or kernels else None
 
 
 def _simulator(args: Spool) -> Npu:

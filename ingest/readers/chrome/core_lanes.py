@@ -184,7 +184,7 @@ def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _records(blocks: pl.DataFrame, seen: pl.DataFrame, types: list[str | None]) -> dict[str, Any]:
+def _records(blocks: pl.DataFrame, seen: pl.DataFrame, types: list[str]) -> dict[str, Any]:
     """The same as the runtime records it, in cycles of a nanosecond; a task is its own register."""
     ran = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
     sent = _with_tasks(seen).select("core", "task", "ts_ns", "end")

@@ -43,7 +43,9 @@ def task(name: str, task_type: str, ts: float, dur: float, stream: int = 2) -> E
     return piece(name, NPU, stream, ts, dur, args=args)
 
 
-def arrow(category: str, number: Any, start: tuple[int, int, float], end: tuple[int, int, float]):
+def arrow(
+    category: str, number: Any, start: tuple[int, int, float], end: tuple[int, int, float]
+) -> list[Event]:
     """An arrow from a thread's time to that of another."""
     return [
         {"ph": ph, "bp": "e", "name": category, "cat": category, "id": number, "pid": pid,
@@ -213,6 +215,39 @@ def test_through_kineto_ac2g_arrows_link_launches_and_their_steps(tmp_path: Path
     assert trace.manifest.report.inferred["launches of kernels from arrows"] == 6
 
 
+def test_through_kineto_operations_of_hccl_are_communication(tmp_path: Path) -> None:
+    profile = kineto()
+    profile["traceEvents"] += [
+        {"ph": "X", "cat": "collective_comm", "name": "hcom_broadcast__1_0", "pid": 0, "tid": 48,
+         "ts": 150.0, "dur": 30.0, "args": {"commName": "g7", "streamId": 48}}
+    ]  # fmt: skip
+    trace = opened(tmp_path, profile)
+    (row,) = trace.collectives.collect().to_dicts()
+    assert (row["op"], row["group"], row["inferred"]) == ("broadcast", "g7", "operations of HCCL")
+    (use,) = gpu_use(trace).to_dicts()
+    assert use["in_collectives_ns"] == 30_000
+
+
+def test_another_device_that_pytorch_does_not_know_is_no_npu(tmp_path: Path) -> None:
+    profile = kineto()
+    for event in profile["traceEvents"]:
+        event.get("args", {}).pop("type", None)
+        if event["ph"] == "M":
+            event["args"] = dict.fromkeys(event["args"], "MLU")
+    trace = opened(tmp_path, profile)
+    assert trace.manifest.producer == "torch.profiler"
+    assert of(trace, "kernel")["step"].to_list() == [0, 0, 1, 0, 1, 1]
+
+
+def test_an_arrow_that_ends_before_it_begins_still_links_its_launch(tmp_path: Path) -> None:
+    profile = kineto()
+    for event in profile["traceEvents"]:
+        if event["ph"] == "f" or event.get("cat") == "kernel":
+            event["ts"] -= 19.0  # the device's clock is behind
+    kernels = of(opened(tmp_path, profile), "kernel")
+    assert kernels["step"].null_count() == 0
+
+
 def test_numbers_of_arrows_are_none_that_another_launch_has(tmp_path: Path) -> None:
     trace = opened(tmp_path, kineto())
     operators = set(of(trace, "cpu_op")["correlation"])
@@ -268,11 +303,9 @@ def test_a_profile_that_was_cut_off_gives_what_is_whole(tmp_path: Path, make: An
 
 def test_task_types_that_are_no_text_are_no_types(tmp_path: Path) -> None:
     events = a_profile()
-    for event, odd in zip(
-        [e for e in events if "Task Type" in e.get("args", {})],
-        (None, 7, [], {"a": 1}, "", "x" * 99, "KERNEL_\u00e9", 'a"b'),
-        strict=False,
-    ):
+    odds: tuple[Any, ...] = (None, 7, [], {"a": 1}, "", "x" * 99, "KERNEL_\u00e9", 'a"b')
+    typed = [event for event in events if "Task Type" in event.get("args", {})]
+    for event, odd in zip(typed, odds, strict=False):
         event["args"]["Task Type"] = odd
     trace = opened(tmp_path, events)
     assert trace.num_rows("spans") == sum(event["ph"] == "X" for event in events)
