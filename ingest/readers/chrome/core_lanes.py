@@ -74,9 +74,13 @@ class CoreLane:
 
 @dataclass(frozen=True, slots=True)
 class CoreTables:
-    """Tables of core groups, what the device is, what was inferred, and notes."""
+    """Tables of core groups, what the device is, what was inferred, and notes.
+
+    `rows` are those of `spans` that became blocks, and are no spans beside them.
+    """
 
     tables: dict[str, pl.DataFrame]
+    rows: pl.Series
     device: dict[str, Any]
     inferred: dict[str, int]
     notes: tuple[str, ...]
@@ -97,10 +101,12 @@ def core_tables(
     if blocks.is_empty():
         return None
     types = _core_types(lanes, metadata)
+    sent = _with_tasks(rows.filter(pl.col("role") == "dispatch"))
+    sent = sent.join(blocks.select("core", "task").unique(), on=["core", "task"], how="semi")
     tally = Tally(DEFAULTS)
     shown = types or [_plain_kind(lane.kind) for lane in _by_core(lanes)]
     made = tables(
-        _records(blocks, rows.filter(pl.col("role") == "dispatch"), shown),
+        _records(blocks, sent, shown),
         {"edges": _edges(blocks, flows, spans)}, {}, [], tally,
     )  # fmt: skip
     made["tasks"] = _named(made["tasks"], blocks)
@@ -113,7 +119,8 @@ def core_tables(
     tally.inferred[KINDS] += len({lane.core for lane in lanes})
     device = {"num_cores": len(types), "core_types": types} if types else {}
     filled = {name: frame for name, frame in made.items() if len(frame)}
-    return CoreTables(filled, device, dict(tally.inferred), (PARTIAL,))
+    taken = pl.concat([blocks["row"], sent["row"]])
+    return CoreTables(filled, taken, device, dict(tally.inferred), (PARTIAL,))
 
 
 def _lanes(bases: Iterable[str]) -> list[CoreLane]:
@@ -184,10 +191,10 @@ def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _records(blocks: pl.DataFrame, seen: pl.DataFrame, types: list[str]) -> dict[str, Any]:
+def _records(blocks: pl.DataFrame, sent: pl.DataFrame, types: list[str]) -> dict[str, Any]:
     """The same as the runtime records it, in cycles of a nanosecond; a task is its own register."""
     ran = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
-    sent = _with_tasks(seen).select("core", "task", "ts_ns", "end")
+    sent = sent.select("core", "task", "ts_ns", "end")
     return {
         "metadata": {"clock_freq_hz": 1_000_000_000, "core_types": types},
         "aicore_tasks": [list(row) for row in ran.iter_rows()],

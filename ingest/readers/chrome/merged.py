@@ -81,7 +81,7 @@ def _part(events: Collected, is_own: pl.Series) -> Collected:
         int(is_slice.sum()) + int(is_other.sum()),
         events.templates.filter(is_own),
         events.slices.with_columns(template).filter(is_slice),
-        _args(events.args, is_slice),
+        own_texts(events.args, is_slice),
         own_rows(events.candidates),
         own_rows(events.numbers),
         events.others.with_columns(other_template).filter(is_other),
@@ -89,8 +89,8 @@ def _part(events: Collected, is_own: pl.Series) -> Collected:
     )
 
 
-def _args(parts: Spool, is_own: pl.Series) -> Spool:
-    """Packed args of some of the slices; what is of one rank alone stays as it is."""
+def own_texts(parts: Spool, is_own: pl.Series) -> Spool:
+    """Packed args of some of the slices; a part of which all are wanted stays as it is."""
     kept, begin = Spool(), 0
     for part in parts:
         texts = unpacked("args", [part])

@@ -28,7 +28,7 @@ from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.chrome.collect import Collected, collected, together
 from stepscope.ingest.readers.chrome.core_lanes import SWIMLANE, CoreTables, core_tables
 from stepscope.ingest.readers.chrome.event import is_value
-from stepscope.ingest.readers.chrome.merged import by_rank, numbered
+from stepscope.ingest.readers.chrome.merged import by_rank, numbered, own_texts
 from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.chrome.tables import ChromeTables, chrome_tables
 from stepscope.ingest.readers.chrome.times import LIMIT_NS
@@ -37,7 +37,7 @@ from stepscope.ingest.readers.profile_tables import steps_by
 from stepscope.ingest.readers.profiles import groups_of, num_inferred, rank_in_name
 from stepscope.ingest.readers.rank_joining import RankFile, joined
 from stepscope.ingest.readers.seam import HEAD_BYTES, OneFile
-from stepscope.ingest.storage.spool import Spooled
+from stepscope.ingest.storage.spool import Spool, Spooled
 
 _KNOWN_FIELDS = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo|displayTimeUnit'
@@ -50,6 +50,7 @@ SNIFF_BYTES = 64 << 20
 _OVERLAP_BYTES = 256
 _KEPT_CHARS = 4096
 TIED = "launches of kernels from arrows"
+CORE_TABLES = ("tasks", "core_spans", "task_edges")
 Metadata = dict[str, Any]
 Read = tuple[dict[str, Frame], Manifest]
 
@@ -188,11 +189,22 @@ def _tables(
         **(cores.tables if cores else {}),
     }
     number = pl.lit(rank, pl.Int32).alias("rank")
+    args = chrome.args
+    if cores:
+        tables["spans"], args = _without(tables["spans"], args, cores.rows)
     filled = {name: frame.with_columns(number) for name, frame in tables.items() if len(frame)}
     found: dict[str, Frame] = dict(filled)
     if "spans" in filled:
-        found["spans"] = Spooled(filled["spans"], "args", chrome.args)
+        found["spans"] = Spooled(filled["spans"], "args", args)
     return found, notes
+
+
+def _without(spans: pl.DataFrame, args: Spool, rows: pl.Series) -> tuple[pl.DataFrame, Spool]:
+    """Spans and their packed args without some rows."""
+    is_left = pl.repeat(True, len(spans), dtype=pl.Boolean, eager=True).scatter(rows, False)
+    gone = spans["span"].gather(rows)
+    parent = pl.when(~pl.col("parent").is_in(gone.implode())).then("parent")
+    return spans.with_columns(parent).filter(is_left), own_texts(args, is_left)
 
 
 def _rank(metadata: Metadata, path: Path) -> int:
@@ -239,7 +251,7 @@ def _manifest(
             name: "inferred" if "inferred" in table.lazy().collect_schema() else state
             for name, table in tables.items()
         }
-        | {name: "inferred" for name in ("tasks", "core_spans") if closed and name in tables},
+        | {name: "inferred" for name in CORE_TABLES if closed and name in tables},
         closed=closed,
         report=report,
     )

@@ -161,6 +161,23 @@ def test_views_of_workers_and_scheduler_are_blocks_with_dispatch_and_dependencie
     assert not trace.manifest.report.skipped
 
 
+def test_blocks_are_no_spans_and_what_else_is_on_their_lanes_is(tmp_path: Path) -> None:
+    trace = opened(tmp_path, named_cores(has_kernel_lanes=True))
+    left = trace.spans.collect()
+    assert set(left["name"]) == {"claim.won#7", "commit#7"}
+    assert len(left) == 6
+    assert left["args"].to_list() == ["{}"] * 6
+    outer = [*exported(), slice_of("dispatch(1)", 2, 30000, 1.0, 90.0, phase="dispatch")]
+    assert opened(tmp_path, outer).spans.collect()["name"].to_list() == ["dispatch(1)"]
+
+
+def test_what_the_scheduler_dispatched_and_no_core_ran_stays_a_span(tmp_path: Path) -> None:
+    events = [*exported(), slice_of("QK(r1t9)", 3, 10010, 50.0, 9.0, taskId=(1 << 32) + 9)]
+    trace = opened(tmp_path, events)
+    assert trace.spans.collect()["name"].to_list() == ["QK(r1t9)"]
+    assert trace.num_rows("core_spans") == 3
+
+
 def test_rules_of_core_groups_judge_an_exported_swimlane(tmp_path: Path) -> None:
     skewed, booked = opened(tmp_path, exported()), exported()
     assert "COR003" in codes(skewed)
