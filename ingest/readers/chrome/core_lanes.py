@@ -36,11 +36,12 @@ _VIEW = re.compile(
     r"(?: \d+)?(?: #\d+)?"
 )
 _NAMED = re.compile(
-    r"(?:(?P<process>.*) / )?(?P<kind>AIC|AIV[01]?)(?P<kernel>·kernel)? \(core ?(?P<core>\d{1,6})\)"
-    r"(?: \d+)?(?: #\d+)?"
+    r"(?:(?P<process>.*) / )?(?P<kind>AIC|AIV[01]?)(?P<kernel>·kernel)? ?"
+    r"\(core[ _]?(?P<core>\d{1,6})\)(?: \d+)?(?: #\d+)?"
 )
 _BLOCK = re.compile(r"block ?(\d{1,6})(?: \d+)?")
 _DISPATCHED = ("Scheduler", "AICPU")
+_OF_SCHEDULER = re.compile(r"(?:Scheduler|AICPU) View\b")
 _SCALAR = (
     r"^(?:claim|submit|fanin|register|atomic|dcci|clock|alloc|build|drain|replay|ringbp|efdrain"
     r"|commit|materialize|prepare_map|orchestration_replay|final_drain)(?:[._][\w.]*)?(?:[#×]|$)"
@@ -140,6 +141,8 @@ def _lane(base: str) -> CoreLane | None:
         block = _BLOCK.fullmatch(match["process"] or "")
         group = int(block[1]) if block else None
         role = "kernel" if match["kernel"] else "named"
+        if _OF_SCHEDULER.match(match["process"] or ""):
+            role = "dispatch"
         return CoreLane(base, int(match["core"]), match["kind"], group, role)
     return None
 

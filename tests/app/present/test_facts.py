@@ -60,8 +60,13 @@ def test_what_an_engine_says_of_a_preemption_is_not_said_twice() -> None:
         ("{torn", [("args", "{torn")]),
         ("[" * 100_000, [("args", "[" * 100_000)]),
         (None, []),
+        (
+            '{"Task Type": "MIX_AIV", "Task Id": 7}',
+            [("Task Type", "MIX_AIV"), ("Task Id", "7"), ("cores", "MIX")],
+        ),
+        ('{"Task Type": "EVENT_WAIT"}', [("Task Type", "EVENT_WAIT")]),
     ],
-    ids=["an object", "a list", "torn", "absurdly deep", "none"],
+    ids=["an object", "a list", "torn", "absurdly deep", "none", "on cores of an NPU", "on none"],
 )
 def test_arguments_are_shown_as_they_can_be(args: str | None, shown: list[tuple[str, str]]) -> None:
     spans = [{"track": "t", "name": "n", "ts_ns": 0, "dur_ns": 9, "args": args}]

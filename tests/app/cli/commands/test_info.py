@@ -13,6 +13,7 @@ from tests.analyzers.rows import event
 from tests.analyzers.serving_rows import step, token
 from tests.app.cli.conftest import Command
 from tests.ingest.log_files import LOGS
+from tests.ingest.readers.chrome.test_ascend import a_profile
 from tests.ingest.readers.core_runtime.logs import DEADLOCK
 from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.requests.lists import AZURE
@@ -35,6 +36,18 @@ def test_info_for_programs_counts_the_same_rows(stepscope: Command, starved: Pat
 
     assert facts["closed"] is True
     assert facts["tables"]["steps"]["rows"] == sum(facts["steps"].values())
+
+
+def test_kernels_of_an_npu_are_counted_by_the_cores_that_they_ran_on(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "trace_view.json"
+    file.write_text(json.dumps(a_profile()))
+
+    run = stepscope("info", file)
+
+    assert "producer   torch_npu (msprof trace_view)" in run.out
+    assert "kernels    8 on cores of the NPU: 2 AIC, 2 AIV, 4 MIX" in run.out
 
 
 def test_the_vllm_cpu_trace_has_its_133_steps(stepscope: Command, shared_data: Path) -> None:

@@ -164,3 +164,16 @@ def test_kernels_of_which_no_block_ended_have_no_table() -> None:
 
     assert "No block of a task is known to have ended" in told
     assert "worst skew" not in told
+
+
+def test_kernels_of_an_npu_say_on_which_cores_they_ran() -> None:
+    trace = trace_of(
+        config={"npu_kernels": {"MIX": 1}},
+        spans=[
+            kernel("FusedInfer", 0, 9, args='{"Task Type": "MIX_AIC"}'),
+            kernel("hcom_allReduce_", 10, 9, args="{}"),
+        ],
+    )
+    (table,) = [each for each in tables(summed_up(trace)) if "cores" in each.columns]
+    at = table.columns.index("cores")
+    assert {row[0]: row[at] for row in table.rows} == {"FusedInfer": "MIX", "hcom_allReduce_": ""}

@@ -161,6 +161,16 @@ def test_views_of_workers_and_scheduler_are_blocks_with_dispatch_and_dependencie
     assert not trace.manifest.report.skipped
 
 
+def test_views_may_name_their_cores_as_well(tmp_path: Path) -> None:
+    events = exported()
+    for event in events:
+        if event.get("name") == "thread_name":
+            kind, _, core = event["args"]["name"].partition("_")
+            kind = {"AIV": "AIV0"}.get(kind, kind)
+            event["args"]["name"] = f"{kind} (core{core})"
+    assert blocks_of(opened(tmp_path, events)) == blocks_of(opened(tmp_path, exported()))
+
+
 def test_blocks_are_no_spans_and_what_else_is_on_their_lanes_is(tmp_path: Path) -> None:
     trace = opened(tmp_path, named_cores(has_kernel_lanes=True))
     left = trace.spans.collect()
