@@ -32,10 +32,10 @@ def with_launches(spans: pl.DataFrame, flows: pl.DataFrame) -> tuple[pl.DataFram
     arrows = flows.filter(pl.col("category").cast(pl.String).is_in(LAUNCHES))
     launch_of = np.full(len(spans), NONE, np.int64)
     for category in LAUNCHES:
-        own = arrows.filter(pl.col("category").cast(pl.String) == category)
-        if own.is_empty():
+        of_kind = arrows.filter(pl.col("category").cast(pl.String) == category)
+        if of_kind.is_empty():
             continue
-        launches, launched = tied(own, spans)
+        launches, launched = tied(of_kind, spans)
         is_new = is_open[launched] & ~is_open[launches] & (launch_of[launched] == NONE)
         launch_of[launched[is_new]] = launches[is_new]
     rows = np.flatnonzero(launch_of != NONE)
@@ -66,29 +66,31 @@ def tied(arrows: pl.DataFrame, spans: pl.DataFrame) -> tuple[Rows, Rows]:
 def _touched(ends: pl.DataFrame, spans: pl.DataFrame) -> Rows:
     """The row of the innermost span around each end of an arrow on its lane, `NONE` without."""
     rows = np.flatnonzero((spans["form"] != "instant").to_numpy())
-    lane, own = numbered(spans["track"])[1], numbered(ends["track"])[1]
+    lanes, end_lanes = numbered(spans["track"])[1], numbered(ends["track"])[1]
     begun, ts_ns = spans["ts_ns"].to_numpy(), ends["ts_ns"].to_numpy()
-    place = latest(own, ts_ns, lane[rows], begun[rows])
-    found: Rows = np.append(rows, NONE)[place]
+    place = latest(end_lanes, ts_ns, lanes[rows], begun[rows])
+    touched: Rows = np.append(rows, NONE)[place]
     until = np.append(_ends(spans), np.int64(FOREVER))
-    around = np.append(spans["parent"].fill_null(NONE).to_numpy(), NONE)
-    while (is_over := (found != NONE) & (until[found] < ts_ns)).any():
-        found[is_over] = around[found[is_over]]
-    return found
+    parents = np.append(spans["parent"].fill_null(NONE).to_numpy(), NONE)
+    while (is_over := (touched != NONE) & (until[touched] < ts_ns)).any():
+        touched[is_over] = parents[touched[is_over]]
+    return touched
 
 
 def _ends(spans: pl.DataFrame) -> Ints:
     ends = spans.select((pl.col("ts_ns") + pl.col("dur_ns")).fill_null(FOREVER)).to_series()
-    found: Ints = ends.to_numpy()
-    return found
+    end_ns: Ints = ends.to_numpy()
+    return end_ns
 
 
 def _numbered(correlation: pl.Series, launched: Rows, launches: Rows) -> pl.Series:
     """A number for each launch that has none yet, and that of its launch for all it launched."""
     distinct, which = np.unique(launches, return_inverse=True)
-    own = correlation.gather(distinct)
-    taken = correlation.drop_nulls().unique().to_numpy()
-    free = np.setdiff1d(np.arange(1, len(distinct) + len(taken) + 1, dtype=np.int64), taken)
-    number = own.zip_with(own.is_not_null(), pl.Series(free[: len(distinct)], dtype=pl.Int64))
+    recorded = correlation.gather(distinct)
+    in_use = correlation.drop_nulls().unique().to_numpy()
+    free = np.setdiff1d(np.arange(1, len(distinct) + len(in_use) + 1, dtype=np.int64), in_use)
+    number = recorded.zip_with(
+        recorded.is_not_null(), pl.Series(free[: len(distinct)], dtype=pl.Int64)
+    )
     filled = correlation.scatter(distinct, number)
     return filled.scatter(launched, number.gather(which))

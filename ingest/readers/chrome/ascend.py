@@ -97,10 +97,11 @@ def _any(bases: pl.DataFrame, pattern: str) -> bool:
 
 
 def _place() -> pl.Expr:
-    found = pl.lit(None, pl.String)
+    place_of_base = pl.lit(None, pl.String)
     for place, pattern in reversed(_PLACES):
-        found = pl.when(pl.col("base").str.contains(pattern)).then(pl.lit(place)).otherwise(found)
-    return found
+        is_there = pl.col("base").str.contains(pattern)
+        place_of_base = pl.when(is_there).then(pl.lit(place)).otherwise(place_of_base)
+    return place_of_base
 
 
 def _task_types(args: Spool) -> pl.Series:
@@ -111,9 +112,9 @@ def _task_types(args: Spool) -> pl.Series:
 
 def _rows(spans: pl.DataFrame, places: pl.DataFrame, args: Spool) -> pl.DataFrame:
     """Place, category, name and type of each span's task, row by row."""
-    own = spans.select(pl.col("base", "category", "name").cast(pl.String))
-    own = own.with_columns(_task_types(args).alias("task_type"))
-    return own.join(places, on="base", how="left", maintain_order="left")
+    rows = spans.select(pl.col("base", "category", "name").cast(pl.String))
+    rows = rows.with_columns(_task_types(args).alias("task_type"))
+    return rows.join(places, on="base", how="left", maintain_order="left")
 
 
 def _category(rows: pl.DataFrame) -> pl.Series:
@@ -122,13 +123,13 @@ def _category(rows: pl.DataFrame) -> pl.Series:
     has_types = bool(rows.select((place.eq("stream") & task_type.is_not_null()).any()).item())
     # A copy is named so, and its type is that of the engine that made it.
     is_copy = (pl.col("name") == "MEMCPY_ASYNC") & (place == "stream")
-    typed = pl.when(task_type.is_not_null()).then(pl.coalesce(work_category(task_type), _NO_WORK))
-    named = pl.coalesce(
+    by_type = pl.when(task_type.is_not_null()).then(pl.coalesce(work_category(task_type), _NO_WORK))
+    by_name = pl.coalesce(
         work_category(pl.col("name")),
         pl.when(pl.col("name").str.contains(_WAITS)).then(_NO_WORK),
         pl.lit("kernel"),
     )
-    task = pl.when(is_copy).then(pl.lit("gpu_memcpy")).otherwise(typed if has_types else named)
+    task = pl.when(is_copy).then(pl.lit("gpu_memcpy")).otherwise(by_type if has_types else by_name)
     implied = (
         pl.when(place == "stream").then(task)
         .when(place == "operation").then(pl.lit(COLLECTIVE))
@@ -139,8 +140,8 @@ def _category(rows: pl.DataFrame) -> pl.Series:
 
 def _num_kernels(category: pl.Series, task_type: pl.Series) -> dict[str, int]:
     """How many kernels ran on AICs, on AIVs, and on both; of other cores nothing is counted."""
-    told = pl.DataFrame([category.cast(pl.String).alias("category"), task_type.alias("task_type")])
-    kernels = told.filter(pl.col("category") == "kernel")
+    spans = pl.DataFrame([category.cast(pl.String).alias("category"), task_type.alias("task_type")])
+    kernels = spans.filter(pl.col("category") == "kernel")
     shapes = kernels.select(core_shape(pl.col("task_type"))).to_series().drop_nulls()
     counts = dict(shapes.value_counts().iter_rows())
     return {shape: counts[shape] for shape in ("AIC", "AIV", "MIX") if shape in counts}
@@ -154,14 +155,14 @@ def _with_iterations(
     What a device's streams ran meanwhile belongs to them, so that all of these have one base.
     """
     number = pl.when(pl.col("place") == "step trace").then(pl.col("name").str.extract(_ITERATION))
-    told = rows.select(number.cast(pl.Int64).alias("number"), "base", "place")
-    iterations = np.flatnonzero(told["number"].is_not_null().to_numpy())
+    numbers = rows.select(number.cast(pl.Int64).alias("number"), "base", "place")
+    iterations = np.flatnonzero(numbers["number"].is_not_null().to_numpy())
     if not iterations.size or any(parse_tag(name) for name in different(spans["name"])):
         return spans, tags
-    numbers = told["number"].gather(iterations).to_list()
-    tags = tags.scatter(iterations, [step_marker("Iteration", number) for number in numbers])
+    steps = numbers["number"].gather(iterations).to_list()
+    tags = tags.scatter(iterations, [step_marker("Iteration", step) for step in steps])
     of_device = pl.col("place").is_in(["step trace", "stream"]).fill_null(value=False)
-    base = told.select(pl.when(of_device).then(device_of(pl.col("base"))).otherwise("base"))
+    base = numbers.select(pl.when(of_device).then(device_of(pl.col("base"))).otherwise("base"))
     category = spans["category"].cast(pl.String).scatter(iterations, GPU_ANNOTATION)
     return spans.with_columns(
         _as_enum(base.to_series()).alias("base"), _as_enum(category).alias("category")

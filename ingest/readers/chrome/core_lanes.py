@@ -77,7 +77,7 @@ class CoreLane:
 class CoreTables:
     """Tables of core groups, what the device is, what was inferred, and notes.
 
-    `rows` are those of `spans` that became blocks, and are no spans beside them.
+    `rows` are those of `spans` that became blocks, and are to be removed from there.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -102,12 +102,13 @@ def core_tables(
     if blocks.is_empty():
         return None
     types = _core_types(lanes, metadata)
-    sent = _with_tasks(rows.filter(pl.col("role") == "dispatch"))
-    sent = sent.join(blocks.select("core", "task").unique(), on=["core", "task"], how="semi")
+    dispatches = _with_tasks(rows.filter(pl.col("role") == "dispatch"))
+    ran = blocks.select("core", "task").unique()
+    dispatches = dispatches.join(ran, on=["core", "task"], how="semi")
     tally = Tally(DEFAULTS)
-    shown = types or [_plain_kind(lane.kind) for lane in _by_core(lanes)]
+    core_kinds = types or [_plain_kind(lane.kind) for lane in _by_core(lanes)]
     made = tables(
-        _records(blocks, sent, shown),
+        _records(blocks, dispatches, core_kinds),
         {"edges": _edges(blocks, flows, spans)}, {}, [], tally,
     )  # fmt: skip
     made["tasks"] = _named(made["tasks"], blocks)
@@ -120,17 +121,17 @@ def core_tables(
     tally.inferred[KINDS] += len({lane.core for lane in lanes})
     device = {"num_cores": len(types), "core_types": types} if types else {}
     filled = {name: frame for name, frame in made.items() if len(frame)}
-    taken = pl.concat([blocks["row"], sent["row"]])
-    return CoreTables(filled, taken, device, dict(tally.inferred), (PARTIAL,))
+    block_rows = pl.concat([blocks["row"], dispatches["row"]])
+    return CoreTables(filled, block_rows, device, dict(tally.inferred), (PARTIAL,))
 
 
 def _lanes(bases: Iterable[str]) -> list[CoreLane]:
-    found = [lane for base in bases if (lane := _lane(base)) and lane.core < MOST_CORES]
-    if any(lane.role == "kernel" for lane in found):
+    lanes = [lane for base in bases if (lane := _lane(base)) and lane.core < MOST_CORES]
+    if any(lane.role == "kernel" for lane in lanes):
         roles = {"kernel": "block", "named": "scalar"}
     else:
         roles = {"named": "block"}
-    return [replace(lane, role=roles.get(lane.role, lane.role)) for lane in found]
+    return [replace(lane, role=roles.get(lane.role, lane.role)) for lane in lanes]
 
 
 def _lane(base: str) -> CoreLane | None:
@@ -149,19 +150,21 @@ def _lane(base: str) -> CoreLane | None:
 
 def _rows(spans: pl.DataFrame, lanes: list[CoreLane], args: Spool) -> pl.DataFrame:
     """Slices on lanes of cores: what `spans` has of them, the core, and what their args say."""
-    known = pl.DataFrame(
+    cores = pl.DataFrame(
         [(lane.base, lane.core, lane.role) for lane in lanes],
         schema={"base": pl.String, "core": pl.Int64, "role": pl.String}, orient="row",
     )  # fmt: skip
-    told = unpacked("args", args.parts).select(
+    arguments = unpacked("args", args.parts).select(
         task=pl.col("args").str.extract(_TASK).cast(pl.Int64, strict=False),
         setup=pl.col("args").str.extract(_SETUP).cast(pl.Float64),
         is_kernel=pl.col("args").str.contains(_IS_KERNEL).fill_null(value=False),
     )
-    own = spans.select(pl.col("base", "name").cast(pl.String), "form", "ts_ns", "dur_ns", "parent")
-    both = pl.concat([own.with_row_index("row"), told.collect()], how="horizontal")
+    columns = spans.select(
+        pl.col("base", "name").cast(pl.String), "form", "ts_ns", "dur_ns", "parent"
+    )
+    both = pl.concat([columns.with_row_index("row"), arguments.collect()], how="horizontal")
     is_slice = (pl.col("form") == "slice") & (pl.col("ts_ns") >= 0)
-    return both.filter(is_slice, pl.col("dur_ns").is_not_null()).join(known, on="base")
+    return both.filter(is_slice, pl.col("dur_ns").is_not_null()).join(cores, on="base")
 
 
 def _blocks(rows: pl.DataFrame) -> pl.DataFrame:
@@ -194,14 +197,14 @@ def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _records(blocks: pl.DataFrame, sent: pl.DataFrame, types: list[str]) -> dict[str, Any]:
+def _records(blocks: pl.DataFrame, dispatches: pl.DataFrame, types: list[str]) -> dict[str, Any]:
     """The same as the runtime records it, in cycles of a nanosecond; a task is its own register."""
-    ran = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
-    sent = sent.select("core", "task", "ts_ns", "end")
+    executed = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
+    aicpu = dispatches.select("core", "task", "ts_ns", "end")
     return {
         "metadata": {"clock_freq_hz": 1_000_000_000, "core_types": types},
-        "aicore_tasks": [list(row) for row in ran.iter_rows()],
-        "aicpu_tasks": [list(row) for row in sent.iter_rows()],
+        "aicore_tasks": [list(row) for row in executed.iter_rows()],
+        "aicpu_tasks": [list(row) for row in aicpu.iter_rows()],
     }
 
 
@@ -212,14 +215,14 @@ def _edges(blocks: pl.DataFrame, flows: pl.DataFrame, spans: pl.DataFrame) -> li
     starts, finishes = tied(flows, spans)
     ends = pl.DataFrame({"from": starts, "to": finishes}).cast(pl.UInt32)
     tasks = blocks.select("row", "task")
-    found = (
+    edges = (
         ends.join(tasks.rename({"row": "from", "task": "pred"}), on="from")
         .join(tasks.rename({"row": "to", "task": "succ"}), on="to")
         .filter(pl.col("pred") != pl.col("succ"))
         .select("pred", "succ")
         .unique(maintain_order=True)
     )
-    return found.to_dicts()
+    return edges.to_dicts()
 
 
 def _named(tasks: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
@@ -241,9 +244,9 @@ def _plain_kind(kind: str) -> str:
 
 def _by_core(lanes: list[CoreLane]) -> list[CoreLane]:
     """A lane for each core up to the last; of cores that ran nothing the lane has no kind."""
-    known = {lane.core: lane for lane in lanes}
+    by_core = {lane.core: lane for lane in lanes}
     none = CoreLane("", 0, "", None, "")
-    return [known.get(core, none) for core in range(max(known) + 1)]
+    return [by_core.get(core, none) for core in range(max(by_core) + 1)]
 
 
 def _core_types(lanes: list[CoreLane], metadata: Mapping[str, Any]) -> list[str]:
@@ -252,8 +255,8 @@ def _core_types(lanes: list[CoreLane], metadata: Mapping[str, Any]) -> list[str]
     Either all AICs come first, N of them, and group g has the AIVs N + 2g and N + 2g + 1; or the
     three cores of a group follow each other. Empty where the lanes fit neither.
     """
-    said = metadata.get("metadata")
-    types = said.get("core_types") if isinstance(said, dict) else None
+    capture = metadata.get("metadata")
+    types = capture.get("core_types") if isinstance(capture, dict) else None
     if isinstance(types, list) and len(types) > max(lane.core for lane in lanes):
         plain = [kind.lower() if isinstance(kind, str) else "" for kind in types]
         if all(kind in ("aic", "aiv") for kind in plain):
