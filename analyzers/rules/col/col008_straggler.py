@@ -1,4 +1,4 @@
-"""straggler: one rank comes last to collectives again and again, and the others wait for it.
+"""straggler: the same ranks come last to collectives again and again, and the others wait for them.
 
 ## What it finds
 Collectives that nobody leaves before all have entered (all-reduce, all-gather, reduce-scatter,
@@ -9,6 +9,13 @@ the host called it. The last rank was late by what the next-to-last one was in i
 reported that was late by `min_late_ns` or more at least `min_times`, which is in `min_share` of
 those of the group's collectives to which any rank was so late, and whose lateness adds up to
 `min_cost` of the time from the group's first to its last.
+
+Several ranks may be slow alike: then none of them is last alone. So the last two, the last three
+and so on are judged in the same way, as late as the one before them was in it longer. Of a group
+the set whose lateness costs most is reported, where it costs more than any rank alone.
+
+`min_late_ns` is 1 µs, as profilers and device clocks tell no smaller time apart, and what it costs
+is judged as a share of the run (`min_cost`).
 
 A broadcast is left out: there the others wait for what the root has to say.
 
@@ -52,7 +59,10 @@ from stepscope.analyzers.views.collectives import (
 from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
+NAMED = 8
 FIX = "look at what that rank does between collectives that the others don't, and balance it"
+
+FIX_SEVERAL = FIX.replace("that rank does", "those ranks do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +85,39 @@ class Straggler:
         return have_met(trace) and any_row(_in_it(trace).filter(pl.col("num_ranks") > 1))
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per group and late rank, the most costly one first."""
+        """One finding per group and late rank or set of ranks, the most costly one first."""
         if self._num_late(trace) < self.min_times:
             return []
-        # Of two that were in it equally long nobody came last.
-        is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
-        met = _met(trace).with_columns(
-            num_met=pl.len().over(GROUP),
-            num_late=is_late.sum().over(GROUP),
-            span_ns=(pl.col("end_ns").max() - pl.col("ts_ns").min()).over(GROUP),
+        met = _met(trace)
+        of_group = met.group_by(GROUP).agg(
+            num_met=pl.len(), span_ns=pl.col("end_ns").max() - pl.col("ts_ns").min()
         )
+        # Of ranks that were in it equally long nobody came last.
+        is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         is_worst = (pl.col("late_ns"), -pl.col("ts_ns"), "ordinal")
         late = (
-            met.filter(is_late)
-            .group_by(*GROUP, "rank")
+            met.explode("late_ns", "late_ranks", "num_ranks", "waited_ns", empty_as_null=True)
+            .filter(is_late)
+            .with_columns(num_late=pl.len().over(*GROUP, "num_ranks"))
+            .group_by(*GROUP, "num_ranks", "late_ranks")
             .agg(
                 pl.col("step", "ordinal", "op").sort_by(*is_worst).last(),
-                pl.col("ts_ns").min(), pl.col("end_ns").max(),
-                pl.col("num_met", "num_late", "span_ns").first(),
+                pl.col("ts_ns").min(), pl.col("end_ns").max(), pl.col("num_late").first(),
                 worst_ns=pl.col("late_ns").max(), cost_ns=pl.col("late_ns").sum(),
                 waited_ns=pl.col("waited_ns").sum(), count=pl.len(),
             )
+            .join(of_group, on=GROUP)
             .filter(
                 pl.col("count") >= self.min_times,
                 pl.col("count") >= self.min_share * pl.col("num_late"),
                 pl.col("cost_ns") >= self.min_cost * pl.col("span_ns"),
             )
-            .sort(-pl.col("cost_ns"), *GROUP, "rank")
+            .sort(-pl.col("cost_ns"), *GROUP, "num_ranks")
+            # Of several ranks together only the costliest set, where none alone costs as much.
+            .filter((pl.col("num_ranks") == 1) | (pl.int_range(pl.len()).over(GROUP) == 0))
         )  # fmt: skip
-        return each(self, late.collect(), self._finding, FIX, self.limit)
+        rows = _named(trace, late.collect()).sort(-pl.col("cost_ns"), *GROUP, "rank")
+        return each(self, rows, self._finding, FIX, self.limit)
 
     def _num_late(self, trace: Trace) -> int:
         """To how many collectives somebody may have been late, which is cheaper to say than who."""
@@ -113,11 +127,12 @@ class Straggler:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         share = row["cost_ns"] / max(1, row["span_ns"])
         message = (
-            f"rank {row['rank']} was late to {row['count']:,} of {row['num_met']:,} {row['op']} "
+            f"{_ranks(row['ranks'])} late to {row['count']:,} of {row['num_met']:,} {row['op']} "
             f"collectives{of_group(row)}, by {duration(row['cost_ns'] / row['count'])} on "
             f"average: {duration(row['cost_ns'])}, {share:.0%} of the time"
         )
         evidence: Evidence = {
+            **({"ranks": ", ".join(map(str, row["ranks"]))} if len(row["ranks"]) > 1 else {}),
             "late": row["count"],
             "collectives": row["num_met"],
             "cost_ns": row["cost_ns"],
@@ -126,7 +141,8 @@ class Straggler:
             "others_waited_ns": row["waited_ns"],
             "worst in step": row["step"],
         }
-        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+        fix = FIX if len(row["ranks"]) == 1 else FIX_SEVERAL
+        return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
 
 
 def _in_it(trace: Trace) -> pl.LazyFrame:
@@ -138,17 +154,48 @@ def _in_it(trace: Trace) -> pl.LazyFrame:
 
 
 def _met(trace: Trace) -> pl.LazyFrame:
-    """Each collective with the rank that came last: rank, late_ns, and what the others waited."""
-    # Of two that were in it equally long, the first is none that is told.
-    shortest_first = blocking(trace).sort("dur_ns")
-    in_it, left = pl.col("dur_ns"), pl.col("ts_ns") + pl.col("dur_ns")
+    """Each collective with what its last rank, its last two, and so on were late by.
+
+    late_ns, waited_ns (by the others), num_ranks and late_ranks, which is one number for a set of
+    ranks, are lists of as many as there are ranks but one.
+    """
+    in_it = pl.col("dur_ns")
+    num_last = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
+    waited_ns = in_it.sum() - in_it.cum_sum() - in_it * (pl.len().cast(pl.Int64) - num_last)
     return meetings(
-        shortest_first,
-        pl.col("rank", "step", "op").first(),
+        blocking(trace).sort("dur_ns"),
+        pl.col("step", "op").first(),
         pl.col("ts_ns").min(),
-        end_ns=left.max(),
-        late_ns=in_it.get(1, null_on_oob=True) - in_it.first(),
-        waited_ns=in_it.sum() - in_it.min() * pl.len(),
+        end_ns=(pl.col("ts_ns") + in_it).max(),
+        late_ns=in_it.diff().slice(1),
+        late_ranks=(pl.col("rank").hash() % 2**40).cum_sum().head(pl.len() - 1),
+        num_ranks=num_last.head(pl.len() - 1),
+        waited_ns=waited_ns.head(pl.len() - 1),
         _num_open=in_it.null_count(),
-        _overlap=pl.col("ts_ns").max() <= left.min(),
+        _overlap=pl.col("ts_ns").max() <= (pl.col("ts_ns") + in_it).min(),
     ).filter("_overlap", pl.col("_num_open") == 0)
+
+
+def _named(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
+    """Add ranks, those that came last to the collective at which they were latest, and rank."""
+    at = late.lazy().select(*MEETING, num_last="num_ranks", worst=pl.int_range(pl.len()))
+    last = (
+        blocking(trace)
+        .join(at, on=MEETING)
+        .sort("dur_ns")
+        .group_by("worst", "num_last")
+        .agg(pl.col("rank"))
+        .select("worst", ranks=pl.col("rank").list.head(pl.col("num_last")).list.sort())
+        .sort("worst")
+        .collect()
+    )
+    return late.with_columns(last["ranks"], rank=last["ranks"].list.first())
+
+
+def _ranks(ranks: list[int]) -> str:
+    """`rank 3 was`, `ranks 1, 2 and 3 were`: at most eight by number."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]} was"
+    if len(ranks) > NAMED:
+        return f"{len(ranks):,} ranks ({', '.join(map(str, ranks[:NAMED]))}, ...) were"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]} were"

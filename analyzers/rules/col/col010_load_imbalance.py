@@ -3,13 +3,20 @@
 ## What it finds
 Ranks of one engine that tell how many requests they run and have waiting. The rule fires when the
 rank with most has at least `max_ratio` times as many as the one with fewest, and `min_reqs` more,
-from report to report for at least `min_ns`. A rank of which nothing was heard for `stale_ns` is not
-compared, nor are servers that prefill with such that decode. It is one finding, placed at the worst
-moment, with the requests of every rank.
+from report to report for at least `min_ns`, or in a shorter run for `min_share` of it and
+`min_reports` reports. A rank of which nothing was heard for `stale_ns` is not compared, nor are
+servers that prefill with such that decode. It is one finding, placed at the worst moment, with the
+requests of every rank.
 
-It also fires when, for at least `min_token_ns`, a rank with an empty queue computes at most
-1/`token_ratio` of the prompt tokens of another one, in whose queue requests wait: numbers of
-requests can be alike where their lengths are not.
+It also fires when, for at least `min_token_ns`, or for `min_token_share` of a shorter run and
+`min_token_reports` reports, a rank with an empty queue computes at most 1/`token_ratio` of the
+prompt tokens of another one, in whose queue requests wait: numbers of requests can be alike where
+their lengths are not.
+
+Engines report every 10 s at the most, so `min_ns` is two of their reports. In runs of seconds,
+where every step is a report, the share decides: what holds for a quarter of a run is not a burst
+that the balancer has yet to even out. Prompt tokens differ from step to step, so `min_token_ns` is
+six such reports, and its share a half. `stale_ns` is three reports of 10 s that did not come.
 
 ## Why it hurts
 The ranks of a data-parallel engine often wait for each other in every step: all of them take as
@@ -57,7 +64,7 @@ NAMES = ("load", "waiting", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class LoadImbalance:
-    """One rank had `max_ratio` times the requests of another, and `min_reqs` more, for `min_ns`."""
+    """One rank had `max_ratio` times the requests of another, and `min_reqs` more, for long."""
 
     code: ClassVar[str] = "COL010"
     name: ClassVar[str] = "load-imbalance"
@@ -67,9 +74,13 @@ class LoadImbalance:
     max_ratio: float = 2.0
     min_reqs: int = 8
     min_ns: int = 10 * SECOND
+    min_share: float = 0.25
+    min_reports: int = 8
     stale_ns: int = 30 * SECOND
     token_ratio: float = 4.0
     min_token_ns: int = 60 * SECOND
+    min_token_share: float = 0.5
+    min_token_reports: int = 20
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether two ranks or more, alike and of one engine, say how much they have to do."""
@@ -92,7 +103,7 @@ class LoadImbalance:
                 uneven,
                 worst=worst.sort_by(pl.col("most") - pl.col("fewest"), -pl.col("ts_ns")).last(),
             )
-            .filter(lasted >= self.min_ns)
+            .filter(_is_long(moments, self.min_ns, self.min_share, self.min_reports))
             .sort(lasted, -pl.col("ts_ns"))
             .collect()
         )
@@ -118,7 +129,11 @@ class LoadImbalance:
                 worst=pl.struct("tokens", "waiting").sort_by(-tokens.list.min(), -pl.col("ts_ns"))
                 .last(),
             )
-            .filter(lasted >= self.min_token_ns)
+            .filter(
+                _is_long(
+                    moments, self.min_token_ns, self.min_token_share, self.min_token_reports
+                )
+            )
             .sort(lasted, -pl.col("ts_ns"))
             .collect()
         )  # fmt: skip
@@ -194,6 +209,15 @@ class LoadImbalance:
         }
         place = {"ts_ns": row["ts_ns"], "end_ns": row["end_ns"], "rank": most}
         return finding(self, message, FIX, at=place, evidence=evidence, count=count)
+
+
+def _is_long(moments: pl.LazyFrame, min_ns: int, min_share: float, min_reports: int) -> pl.Expr:
+    """Whether a streak lasted for `min_ns`, or for a share of what is known and some reports."""
+    at = pl.col("ts_ns")
+    whole_ns = moments.select(at.max() - at.min()).collect().item() or 0
+    lasted = pl.col("end_ns") - at
+    is_share = (lasted >= min_share * whole_ns) & (pl.col("num_steps") >= min_reports)
+    return (lasted >= min_ns) | is_share
 
 
 def _waiting(count: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -48,6 +49,47 @@ def test_a_rank_that_comes_last_again_and_again_is_found_with_its_cost() -> None
     assert found.evidence["others_waited_ns"] == 20 * (10 + 11) * MS
 
 
+@looped(
+    ("entered", "ranks"),
+    [
+        pytest.param((0, 50, 50), "ranks 1 and 2 were", id="two of three"),
+        pytest.param((0, 50, 50, 50), "ranks 1, 2 and 3 were", id="three of four"),
+        pytest.param((50, 0, 0, 50), "ranks 0 and 3 were", id="half of them"),
+        pytest.param((0, 0, 0, 0, 0, 0, 50, 51), "ranks 6 and 7 were", id="one a little later"),
+        pytest.param((0, *(50,) * 9), "9 ranks (1, 2, 3, 4, 5, 6, 7, 8, ...) were", id="many"),
+    ],
+)
+def test_ranks_that_come_last_together_are_found_as_one_set(
+    entered: tuple[int, ...], ranks: str
+) -> None:
+    rows = [row for n in range(20) for row in met(n, *(MS * late for late in entered))]
+
+    found = straggling(*rows)
+
+    assert [each.message.partition(" late to")[0] for each in found] == [ranks]
+    assert found[0].message.endswith("20 of 20 all-reduce collectives of ep, by 50.0 ms on "
+                                     "average: 1.0 s, 50% of the time")  # fmt: skip
+
+
+def test_a_rank_that_is_later_than_the_late_ones_is_found_besides() -> None:
+    rows = [row for n in range(20) for row in met(n, 0, 50 * MS, 60 * MS)]
+
+    both, alone = straggling(*rows)
+
+    assert (both.evidence["ranks"], both.evidence["cost_ns"]) == ("1, 2", 1_000 * MS)
+    assert (alone.rank, alone.evidence["cost_ns"]) == (2, 200 * MS)
+
+
+@looped("seed", range(4))
+def test_ranks_that_come_in_any_order_are_clean(seed: int) -> None:
+    random = Random(seed)
+    rows = [
+        row for n in range(40) for row in met(n, *(random.randrange(50 * MS) for _ in range(4)))
+    ]
+
+    assert straggling(*rows) == []
+
+
 def test_a_rank_that_is_the_only_one_to_be_late_may_be_in_time_most_of_the_time() -> None:
     rows = [row for n in range(80) for row in met(n, 0, 0 if n % 4 else 9 * MS)]
 
@@ -85,6 +127,17 @@ def test_the_head_waits_for_a_worker_that_is_slow(record: Record) -> None:
 
     assert found.rank == 1
     assert found.evidence["cost_share"] == pytest.approx(0.5, abs=0.05)
+
+
+@looped("ranks", ["3", "4"])
+def test_it_waits_for_all_workers_that_are_slow_alike(record: Record, ranks: str) -> None:
+    trace = record("ep-multiplexing", "after", "slow-worker", ranks=ranks)
+
+    (found,) = Straggler().check(trace)
+
+    assert found.evidence["ranks"] == ", ".join(map(str, range(1, int(ranks))))
+    assert found.evidence["cost_share"] == pytest.approx(0.5, abs=0.05)
+    assert Straggler().check(record("ep-multiplexing", "after", ranks=ranks)) == []
 
 
 def test_clocks_that_differ_do_not_matter() -> None:

@@ -10,6 +10,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.analyzers.rules.col.col010_load_imbalance import LoadImbalance
 from tests.analyzers.conftest import Record
 from tests.analyzers.engine_reports import decode_server, log_of, prefill_server, sglang, vllm
+from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import step
 from tests.looped import looped
 from tests.traces import trace_of
@@ -48,6 +49,42 @@ def test_what_ranks_report_at_one_moment_has_no_order() -> None:
     (found,) = LoadImbalance().check(trace_of(steps=steps))
 
     assert found.evidence["lasted_ns"] == 19 * SECOND
+
+
+def loads_of_steps(uneven: range, num: int = 40, step_ms: int = 50) -> list[Row]:
+    """Steps of two ranks with nine requests each, but for `uneven` steps with 48 and 1."""
+    return [
+        step(n, rank=rank, ts_ns=n * step_ms * SECOND // 1_000, num_running=load, num_waiting=0)
+        for n in range(num)
+        for rank, load in enumerate((48, 1) if n in uneven else (9, 9))
+    ]
+
+
+@looped(
+    ("steps", "num_found"),
+    [
+        pytest.param(loads_of_steps(range(40)), 1, id="two seconds"),
+        pytest.param(loads_of_steps(range(40), step_ms=1), 1, id="40 milliseconds"),
+        pytest.param(loads_of_steps(range(20, 32)), 1, id="a quarter of them"),
+        pytest.param(loads_of_steps(range(20, 28)), 0, id="less"),
+        pytest.param(loads_of_steps(range(6), num=6), 0, id="a few steps in all"),
+    ],
+)
+def test_a_short_run_is_judged_by_a_share_of_it(steps: list[Row], num_found: int) -> None:
+    assert len(LoadImbalance().check(trace_of(steps=steps))) == num_found
+
+
+@looped(("requests", "max_tokens"), [("49", "200"), ("24", "64"), ("12", "8")])
+def test_requests_dealt_to_one_rank_are_found_in_runs_of_seconds(
+    record: Record, requests: str, max_tokens: str
+) -> None:
+    sizes = {"requests": requests, "max_tokens": max_tokens, "prompt_len": "256"}
+    dealt = record("mixed-batches", "data-parallel", fault="dealt-to-one-rank", **sizes)
+
+    (found,) = LoadImbalance().check(dealt)
+
+    assert (found.rank, found.evidence["requests of rank 1"]) == (0, 1)
+    assert LoadImbalance().check(record("mixed-batches", "data-parallel", **sizes)) == []
 
 
 def test_a_rank_that_has_nothing_is_found(tmp_path: Path) -> None:
@@ -151,7 +188,7 @@ def test_a_rank_that_computes_few_tokens_next_to_queues_is_found(tmp_path: Path)
     [(40, 256, 1), (40, 4096, 0), (15, 256, 0)],
     ids=str,
 )
-def test_ranks_that_have_a_queue_too_or_for_less_than_a_minute_are_clean(
+def test_ranks_that_have_a_queue_too_or_in_few_reports_are_clean(
     tmp_path: Path, num: int, last: int, waiting: int
 ) -> None:
     assert LoadImbalance().check(log_of(tmp_path, *prompts_of_four(num, last, waiting))) == []
