@@ -23,6 +23,7 @@ from stepscope.analyzers.rules.bat.bat011_slow_path_for_width import SlowPathFor
 from stepscope.analyzers.rules.bat.bat012_path_never_taken import PathNeverTaken
 from stepscope.analyzers.rules.bat.bat013_masked_row_leak import MaskedRowLeak
 from stepscope.analyzers.rules.bat.bat014_drafts_rejected import DraftsRejected
+from stepscope.analyzers.rules.bat.bat015_reserve_unused import ReserveUnused
 from stepscope.analyzers.rules.buf.buf001_overwritten_in_flight import OverwrittenInFlight
 from stepscope.analyzers.rules.buf.buf002_shared_view_clobbered import SharedViewClobbered
 from stepscope.analyzers.rules.buf.buf003_unordered_read import UnorderedRead
@@ -149,6 +150,7 @@ RULES: tuple[Rule, ...] = (
     PathNeverTaken(),
     MaskedRowLeak(),
     DraftsRejected(),
+    ReserveUnused(),
     BlockDoubleOwned(),
     BlockLeaked(),
     PreemptedWithRoom(),

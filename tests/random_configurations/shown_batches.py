@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from tests.random_configurations.shown_requests import OFTEN, Shown
 from tests.random_configurations.tables import Row, Tables, grouped
 
-TEN_SECONDS_NS = 10_000_000_000
-
 
 def prompts_alone(tables: Tables) -> bool:
     """Many steps in a row of prompts alone, beside somebody who runs and has his first token."""
@@ -135,13 +133,15 @@ def _kind(step: Row) -> str:
 
 
 def dealt_unevenly(tables: Tables) -> bool:
-    """For ten seconds a rank had twice as many requests as another one, and eight more."""
-    lasted_ns = 0
+    """For a quarter of the run a rank had twice as many requests as another, and eight more."""
+    lasted_ns, num_steps = 0, 0
+    whole_ns = max(row["ts_ns"] for row in tables["steps"])
     for rows in grouped(tables["steps"], lambda row: row["step"]).values():
         loads = [row["num_running"] + row["num_waiting"] for row in rows]
         is_uneven = max(loads) >= 2 * min(loads) and max(loads) - min(loads) >= 8
         lasted_ns = lasted_ns + rows[0]["dur_ns"] if is_uneven else 0
-        if lasted_ns > TEN_SECONDS_NS:
+        num_steps = num_steps + 1 if is_uneven else 0
+        if lasted_ns > 0.3 * whole_ns and num_steps > OFTEN:
             return True
     return False
 

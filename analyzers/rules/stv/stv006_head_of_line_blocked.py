@@ -9,9 +9,15 @@ in which there was room for them, in one of two ways:
 - fewer requests ran than there are slots, in an engine in which a slot is all that a request needs
   (it has no pool of KV blocks).
 
-An engine with one slot, or with its last one taken, has no room; nor is it known to where slots are
-not declared. All such requests of a rank are one finding, placed at the one that waited longest,
-with what room there was for it.
+An engine whose last slot is taken has no room; nor is it known to where slots are not declared. One
+that is limited to one request (one slot, or a `max_num_seqs` of 1) makes everybody wait for the end
+of whoever is in front, whatever memory is free: there a request is found that waited for more than
+`alone_ratio` of its own time in batches while one ran and less than half of the KV pool was in use,
+if there is such a pool. Each behind the first waits for a whole other request; half of its own time
+allows for others that are shorter.
+
+All such requests of a rank are one finding, placed at the one that waited longest, with what room
+there was for it.
 
 ## Why it hurts
 A small request pays for the one in front of it. Throughput hardly shows it, since the device has
@@ -24,9 +30,14 @@ something to do; the tail does, and the time to admission.
     4 requests waited while there was room: worst r62, 803.8 ms with room against 223.9 ms in
     batches; it needed 5 of 11 free KV blocks, and r55, which was before it, 13
 
+    3 requests waited for the only slot: worst req-03, 2.5 s behind one request at a time against
+    828.6 ms in batches
+
 ## How to fix
 Run as many requests at once as there are slots for. When the head of the queue does not fit, let
-others that fit pass it for a bounded number of times, or run its prompt in chunks.
+others that fit pass it for a bounded number of times, or run its prompt in chunks. Raise a limit of
+one: a decode of several rows costs little more than one of a single row, and short requests no
+longer wait for the end of long ones.
 
 ## References
 Engines that serve one sequence at a time, whatever they have room for; head-of-line blocking by
@@ -45,7 +56,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.views.batches import formed, own_times
-from stepscope.analyzers.views.declared import block_size, num_slots
+from stepscope.analyzers.views.declared import block_size, max_num_seqs, num_slots
 from stepscope.analyzers.views.interval_union import covered, merged
 from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.left_out import left_out
@@ -63,6 +74,10 @@ from stepscope.ingest.trace import Trace
 FIX = (
     "run as many requests at once as there are slots for; let those that fit pass a head of the "
     "queue that does not, a bounded number of times"
+)
+FIX_ALONE = (
+    "let several requests run at once (more slots, or a higher max_num_seqs), so that nobody waits "
+    "for others to end"
 )
 _WHY = (
     "decisions.resource",
@@ -83,13 +98,14 @@ class HeadOfLineBlocked:
     needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "steps.dur_ns", "batch_rows", CLOCK)
 
     max_ratio: float = 2.0
+    alone_ratio: float = 0.5
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether it is known what held requests back, or how many slots there are."""
         tells_why = knows(trace, *_WHY)
         is_all = num_slots(trace) is not None and not knows(trace, "steps.kv_blocks_total")
-        room = tells_why or (is_all and knows(trace, "steps.num_running"))
+        room = tells_why or ((is_all or _is_alone(trace)) and knows(trace, "steps.num_running"))
         return room and has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
@@ -97,15 +113,15 @@ class HeadOfLineBlocked:
         known = requests(trace)
         usual = served(trace)
         median = usual.group_by("rank").agg(usual_ns=pl.col("served_ns").median())
-        ways = [_behind_a_head(trace, known), _beside_free_slots(trace)]
+        ways = [_behind_a_head(trace, known), _beside_free_slots(trace), _one_by_one(trace)]
+        ratio = pl.when(pl.col("way") == "alone").then(self.alone_ratio).otherwise(self.max_ratio)
         worst = ("blocked_ns", "request", "served_ns", "ts_ns", "end_ns", "step", *_ROOM)
         blocked = (
             pl.concat(ways)
             .join(usual, on=REQUEST, how="left")
             .join(median, on="rank", how="left")
             .filter(
-                pl.col("blocked_ns")
-                > self.max_ratio * pl.coalesce(pl.col("served_ns"), pl.col("usual_ns"))
+                pl.col("blocked_ns") > ratio * pl.coalesce(pl.col("served_ns"), pl.col("usual_ns"))
             )
             .group_by("rank", "way")
             .agg(
@@ -118,11 +134,19 @@ class HeadOfLineBlocked:
         return each(self, blocked.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        message = (
-            f"{times(row['count'], 'request')} waited while there was room: worst "
-            f"{row['request']}, {duration(row['blocked_ns'])} with room against "
-            f"{duration(row['served_ns'] or 0)} in batches; {_room(row)}"
-        )
+        is_alone = row["way"] == "alone"
+        served = f"against {duration(row['served_ns'] or 0)} in batches"
+        message = f"{times(row['count'], 'request')} waited "
+        if is_alone:
+            message += (
+                f"for the only slot: worst {row['request']}, {duration(row['blocked_ns'])} behind "
+                f"one request at a time {served}"
+            )
+        else:
+            message += (
+                f"while there was room: worst {row['request']}, {duration(row['blocked_ns'])} "
+                f"with room {served}; {_room(row)}"
+            )
         evidence: Evidence = {
             "requests": row["count"],
             "worst_blocked_ns": row["blocked_ns"],
@@ -132,7 +156,8 @@ class HeadOfLineBlocked:
             "needed": row["need"],
             "free": row["room"],
         }
-        return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
+        fix = FIX_ALONE if is_alone else FIX
+        return finding(self, message, fix, at=row, evidence=evidence, count=row["count"])
 
 
 _ROOM = ("behind", "short_of", "need", "room", "head_need")
@@ -257,6 +282,37 @@ def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
             pl.lit(None, pl.String).alias("short_of"),
             pl.lit(None, pl.Int64).alias("head_need"),
             way=pl.lit("slots"),
+        )
+        .select(_COLUMNS)
+    )
+
+
+def _is_alone(trace: Trace) -> bool:
+    """Tell whether the engine declares that one request runs at a time, and has no slot idle."""
+    return max_num_seqs(trace) == 1 and num_slots(trace) in {None, 1}
+
+
+def _one_by_one(trace: Trace) -> pl.LazyFrame:
+    """How long requests waited for the only slot, while another one had it and memory was left."""
+    has_memory = (pl.col("kv_blocks_free") >= 0.5 * pl.col("kv_blocks_total")).fill_null(value=True)
+    is_taken = (pl.col("num_running") == 1) & has_memory & pl.lit(_is_alone(trace))
+    steps = own_times(formed(trace)).filter(is_taken)
+    return (
+        covered(waits(trace), merged(steps), "blocked_ns")
+        .group_by(REQUEST)
+        .agg(
+            pl.col("step").min(),
+            ts_ns=pl.col("from_ns").min(),
+            end_ns=pl.col("to_ns").max(),
+            blocked_ns=pl.col("blocked_ns").sum(),
+        )
+        .with_columns(
+            pl.lit(None, pl.String).alias("behind"),
+            pl.lit(None, pl.String).alias("short_of"),
+            pl.lit(None, pl.Int64).alias("head_need"),
+            way=pl.lit("alone"),
+            need=pl.lit(1, pl.Int64),
+            room=pl.lit(0.0),
         )
         .select(_COLUMNS)
     )

@@ -118,8 +118,27 @@ def test_steps_that_overlap_are_room_for_the_time_in_which_any_ran() -> None:
     assert found.evidence["worst_served_ns"] == 23
 
 
-def test_one_slot_of_one_is_no_room() -> None:
-    assert served_alone(1) == []
+def test_requests_that_wait_for_the_end_of_others_in_an_engine_of_one_slot_are_found() -> None:
+    (found,) = served_alone(1)
+
+    assert found.message == (
+        "3 requests waited for the only slot: worst d, 60 ns behind one request at a time "
+        "against 20 ns in batches"
+    )
+
+
+@looped(
+    ("more", "num_found"),
+    [
+        ({"kv_blocks_free": 5, "kv_blocks_total": 9}, 1),
+        ({"kv_blocks_free": 4, "kv_blocks_total": 9}, 0),
+    ],
+    ids=["memory for a second one", "a pool that is short"],
+)
+def test_one_slot_is_in_the_way_where_it_is_what_is_short(
+    more: dict[str, int], num_found: int
+) -> None:
+    assert len(served_alone(1, **more)) == num_found
 
 
 def test_a_free_slot_is_no_room_where_a_pool_of_blocks_may_lack_them() -> None:
@@ -137,10 +156,13 @@ def test_an_engine_that_uses_one_of_its_slots_is_found(record: Record) -> None:
     assert (found.evidence["needed"], found.evidence["free"]) == (3, 2.0)
 
 
-def test_a_protocol_with_one_slot_has_no_room(record: Record) -> None:
-    pytest.importorskip("torch")
+@looped(("requests", "num_found"), [("1", 0), ("2", 1), ("4", 3), ("7", 6)])
+def test_a_protocol_with_one_slot_makes_all_but_the_first_wait(
+    record: Record, requests: str, num_found: int
+) -> None:
+    found = HeadOfLineBlocked().check(record("ep-multiplexing", "before", requests=requests))
 
-    assert HeadOfLineBlocked().check(record("ep-multiplexing", "before")) == []
+    assert sum(each.count for each in found) == num_found
 
 
 @each_scenario
