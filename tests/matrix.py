@@ -44,7 +44,7 @@ FIRES: dict[str, tuple[str, ...]] = {
     "prefill-eats-the-budget": ("BAT001", "STV004", "STV011"),
     "no-request-cap": ("BAT002",),
     "reserve-not-held": ("BAT003",),
-    "reserve-for-max-num-seqs": ("STV005",),
+    "reserve-for-max-num-seqs": ("STV005", "BAT015"),
     "placeholder-read-as-token": ("EQV002",),
     "token-of-partial-prefill": ("BAT005",),
     "scheduled-twice": ("BAT004",),

@@ -66,6 +66,7 @@ from stepscope.analyzers.rules.kvb.kvb006_admit_copies_all import AdmitCopiesAll
 from stepscope.analyzers.rules.kvb.kvb007_wrong_request_taken import WrongRequestTaken
 from stepscope.analyzers.rules.kvb.kvb008_hold_and_wait import HoldAndWait
 from stepscope.analyzers.rules.kvb.kvb009_retraction_storm import RetractionStorm
+from stepscope.analyzers.rules.kvb.kvb010_reset_between_chunks import ResetBetweenChunks
 from stepscope.analyzers.rules.stv.stv001_request_starved import RequestStarved
 from stepscope.analyzers.rules.stv.stv002_fcfs_inversion import FcfsInversion
 from stepscope.analyzers.rules.stv.stv003_bucket_starved import BucketStarved
@@ -160,6 +161,7 @@ RULES: tuple[Rule, ...] = (
     WrongRequestTaken(),
     HoldAndWait(),
     RetractionStorm(),
+    ResetBetweenChunks(),
     OverwrittenInFlight(),
     SharedViewClobbered(),
     UnorderedRead(),

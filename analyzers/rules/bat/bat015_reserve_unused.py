@@ -44,7 +44,7 @@ FIX = "reserve what the decodes of the step will take, not what max_num_seqs of 
 
 @dataclass(frozen=True, slots=True)
 class ReserveUnused:
-    """The reserve was `min_ratio` times what decodes took, in `min_steps` steps, and bound prompts."""
+    """In `min_steps` steps the reserve was `min_ratio` times what decodes took."""
 
     code: ClassVar[str] = "BAT015"
     name: ClassVar[str] = "reserve-unused"

@@ -2,9 +2,10 @@
 
 ## What it finds
 Preemptions for which the engine recorded how many blocks were needed and how many were free just
-then, and enough were free. A preemption for which no block was needed at all (a request that did
-not fit the batch, say) is one of them. All that were done for one reason are one finding. Where
-requests were preempted and it is told of none what was needed, the rule is not applicable.
+then, and enough were free. Where none was free and none was needed (the victim did not fit the
+batch, say), the preemption was for no block at all, and a finding of its own says so. All that were
+done for one reason are one finding. Where requests were preempted and it is told of none what was
+needed, the rule is not applicable.
 
 ## Why it hurts
 The victim's KV blocks are thrown away and computed again from its first token, for nothing. It
@@ -13,6 +14,9 @@ loses its place as well, and may be preempted again before it has caught up.
 ## Example
     1,514 preemptions of 39 requests with room, because "another bucket runs: len=* text": first r1
     for r2, which needed 0 KV blocks with 88 free
+
+    11 preemptions of 11 requests for no KV block, because "another bucket runs": first r1 for r9,
+    which needed none
 
 ## How to fix
 Preempt for memory only, and only when the request that needs it does not fit. A request that cannot
@@ -64,13 +68,16 @@ class PreemptedWithRoom:
         )
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per reason, with the number of preemptions, placed at the first of them."""
+        """One finding per reason with room or none, placed at the first of its preemptions."""
         first = ("ts_ns", "step", "subject", "holder", "needed", "available")
         reasons = (
             _preemptions(trace)
             .filter(pl.col("available") - pl.col("needed") >= self.spare_blocks)
-            .with_columns(reason=_in_general(pl.col("reason")))
-            .group_by("rank", "reason")
+            .with_columns(
+                reason=_in_general(pl.col("reason")),
+                has_room=pl.max_horizontal("available", "needed") > 0,
+            )
+            .group_by("rank", "reason", "has_room")
             .agg(
                 pl.col(first).sort_by(first).first(),
                 count=pl.len(),
@@ -78,15 +85,17 @@ class PreemptedWithRoom:
                 num_requests=pl.col("subject").n_unique(),
                 least_spare=(pl.col("available") - pl.col("needed")).min(),
             )
-            .sort(-pl.col("count").cast(pl.Int64), "rank", "reason")
+            .sort(-pl.col("count").cast(pl.Int64), "rank", "reason", "has_room")
         )
         return each(self, reasons.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
+        has_room = row["has_room"]
+        needed = f"{row['needed']} KV blocks with {row['available']} free" if has_room else "none"
         message = (
-            f"{times(row['count'], 'preemption')} of {times(row['num_requests'], 'request')} with "
-            f'room, because "{row["reason"]}": first {row["subject"]} for {row["holder"]}, which '
-            f"needed {row['needed']} KV blocks with {row['available']} free"
+            f"{times(row['count'], 'preemption')} of {times(row['num_requests'], 'request')} "
+            f'{"with room" if has_room else "for no KV block"}, because "{row["reason"]}": '
+            f"first {row['subject']} for {row['holder']}, which needed {needed}"
         )
         evidence: Evidence = {
             "reason": row["reason"],

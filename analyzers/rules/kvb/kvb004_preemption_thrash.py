@@ -7,9 +7,10 @@ also lost what the prefix cache had given: else it throws away at most what had 
 All such requests of a rank are one finding, placed at the worst, and the worst five are named, with
 what that is of all tokens that the rank computed.
 
-What was recomputed is read from where each row of a batch began; where that was not recorded, from
-the mark `is_recompute`. Steps that were inferred from tags say nothing of requests, so the rule is
-not applicable to them.
+Only what a request computed again after it had been preempted counts: one that went back and was
+not preempted was reset, which is KVB010. What was recomputed is read from where each row of a batch
+began; where that was not recorded, from the mark `is_recompute`. Steps that were inferred from tags
+say nothing of requests, so the rule is not applicable to them.
 
 ## Why it hurts
 The engine looks busy: tokens are computed at full speed, and thrown away. Latency grows with every
@@ -40,7 +41,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.views.batches import rows
+from stepscope.analyzers.rules.kvb.recomputed import recomputed
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.trace import Trace
@@ -59,7 +60,7 @@ class PreemptionThrash:
     code: ClassVar[str] = "KVB004"
     name: ClassVar[str] = "preemption-thrash"
     severity: ClassVar[Severity] = Severity.WARNING
-    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle")
+    needs: ClassVar[tuple[str, ...]] = ("batch_rows", "lifecycle.request")
 
     max_share: float = 1.0
     min_tokens: int = 32
@@ -122,26 +123,17 @@ class PreemptionThrash:
 
 
 def _computed(trace: Trace) -> pl.LazyFrame:
-    """What each request computed again and anew, and when it first computed anything again."""
-    end = pl.col("num_computed") + pl.col("num_tokens")
-    # A draft that is refused is computed anew, not again: where nothing says how many were
-    # accepted, only the rest of a row is certain.
-    certain = end - pl.col("num_draft").fill_null(0) + pl.col("num_accepted").fill_null(0)
-    reached = certain.cum_max().shift(1).over(REQUEST).fill_null(0)
-    again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)
-    marked = pl.when("is_recompute").then("num_tokens").otherwise(0)
-    is_again = pl.col("again") > 0
+    """What each request computed again because of preemptions, and what it computed in all."""
+    is_again = (pl.col("again") > 0) & pl.col("is_preempted").fill_null(value=False)
+    again = pl.when(is_again).then("again").otherwise(0)
     return (
-        rows(trace)
-        .filter(pl.col("ts_ns").is_not_null(), pl.col("num_tokens").is_not_null())
-        .sort(*REQUEST, "ts_ns", "step", "num_computed", "num_tokens", "is_recompute")
-        .with_columns(again=pl.coalesce(again, marked))
+        recomputed(trace)
         .group_by(REQUEST)
         .agg(
             pl.col("step").filter(is_again).min(),
             pl.col("ts_ns").filter(is_again).min(),
             end_ns=pl.col("ts_ns").filter(is_again).max(),
-            num_again=pl.col("again").sum(),
+            num_again=again.sum(),
             num_new=(pl.col("num_tokens") - pl.col("again")).sum(),
         )
     )

@@ -176,6 +176,8 @@ LACKS: dict[str, Lack] = {
     "KVB002": _needs("allocations"),
     "KVB003": _ABOUT_REQUESTS,
     "KVB004": _needs("batch_rows"),
+    "KVB010": _needs("batch_rows"),
+    "BAT015": _needs("steps.reserved_tokens"),
     "KVB005": _needs("accesses"),
     "KVB006": _needs("accesses"),
     "KVB007": _HISTORIES,

@@ -15,10 +15,11 @@ from stepscope.analyzers.rules.kvb.kvb003_preempted_with_room import PreemptedWi
 from stepscope.analyzers.rules.kvb.kvb004_preemption_thrash import PreemptionThrash
 from stepscope.analyzers.rules.kvb.kvb007_wrong_request_taken import WrongRequestTaken
 from stepscope.analyzers.rules.kvb.kvb008_hold_and_wait import HoldAndWait
+from stepscope.analyzers.rules.kvb.kvb010_reset_between_chunks import ResetBetweenChunks
 from tests.analyzers.samples.conftest import EngineRun, Sample, copied
 from tests.analyzers.samples.raw_trace import ENTERS, LEAVES, RawTrace, Row
 
-TRIED = frozenset({"KVB001", "KVB002", "KVB003", "KVB004", "KVB007", "KVB008"})
+TRIED = frozenset({"KVB001", "KVB002", "KVB003", "KVB004", "KVB007", "KVB008", "KVB010"})
 Owned = tuple[str, int, float, bool]
 
 
@@ -213,3 +214,27 @@ def test_kvb008_finds_the_steps_that_computed_nothing_while_blocks_were_owned(
     assert (found.evidence["holders"], found.evidence["held_blocks"]) == (2, sum(held.values()))
     assert (found.evidence["holders that lack more"], found.request) == (1, *lacking)
     assert found.evidence["needed_blocks"] == last[lacking[0]]["needed"]
+
+
+def test_kvb010_finds_who_went_back_and_was_not_preempted(
+    of_vllm: list[Sample], crowd: Sample, tmp_path: Path
+) -> None:
+    """Without the rows of its preemptions, whoever computes again was reset."""
+    for sample in of_vllm:
+        assert sample.checked.counts["KVB010"] == 0
+    lost = copied(crowd, tmp_path, only={"lifecycle": pl.col("event") != "preempt"})
+    at: dict[str, int] = {}
+    back: dict[str, int] = defaultdict(int)
+    for step in sorted(lost.raw.batches):
+        for row in lost.raw.batches[step]:
+            gone = at.get(row["request"], 0) - row["num_computed"]
+            back[row["request"]] = max(back[row["request"]], gone)
+            at[row["request"]] = row["num_computed"] + row["num_tokens"]
+    reset = {request for request, gone in back.items() if gone >= 32}
+
+    (found,) = lost.findings(ResetBetweenChunks())
+
+    assert found.evidence["requests"] == len(reset) > 1
+    again = computed(lost.raw)
+    assert found.evidence["recomputed_tokens"] == sum(again[request][0] for request in reset)
+    assert lost.findings(PreemptionThrash(max_share=0.0, min_tokens=1)) == []

@@ -32,8 +32,26 @@ def test_a_preemption_with_enough_free_blocks_is_found() -> None:
     )
 
 
+def test_a_preemption_that_needs_no_block_at_no_free_block_is_not_said_to_have_room() -> None:
+    (found,) = with_room(preempted("r1", 5, needed=0, available=0))
+
+    assert found.message == (
+        '1 preemption of 1 request for no KV block, because "another bucket runs: len=*": '
+        "first r1 for r9, which needed none"
+    )
+
+
+def test_preemptions_with_room_and_for_no_block_are_two_findings() -> None:
+    found = with_room(*(preempted(f"r{n}", n, 0, max(0, n - 3)) for n in range(10)))
+
+    assert [(each.count, " with room" in each.message) for each in found] == [
+        (6, True),
+        (4, False),
+    ]
+
+
 def test_preemptions_for_one_reason_are_one_finding() -> None:
-    (found,) = with_room(*(preempted(f"r{n % 3}", n, 0, n) for n in range(10)))
+    (found,) = with_room(*(preempted(f"r{n % 3}", n, 0, n + 1) for n in range(10)))
 
     assert (found.count, found.evidence["requests"], found.end_ns) == (10, 3, 9)
 

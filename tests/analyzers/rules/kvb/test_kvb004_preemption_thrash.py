@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from stepscope.analyzers.check.run import check
@@ -19,7 +18,9 @@ from tests.traces import trace_of
 
 
 def thrash(*rows: Row, preempted: int = 2) -> list[Finding]:
-    life = [event("a", "arrive", 0), *(event("a", "preempt", 15 + n) for n in range(preempted))]
+    """Request `a`, preempted after each of its first batches."""
+    preemptions = [event("a", "preempt", 15 + 10 * n) for n in range(preempted)]
+    life = [event("a", "arrive", 0), *preemptions]
     return PreemptionThrash().check(trace_of(batch_rows=rows, lifecycle=life))
 
 
@@ -74,19 +75,33 @@ def test_drafts_that_are_refused_are_not_recomputed() -> None:
 
 def test_drafts_that_are_known_to_be_accepted_are_recomputed_like_any_token() -> None:
     ran = row(1, "a", 40, num_computed=0, num_draft=9, num_accepted=7)
+    life = [event("a", "preempt", 15), event("a", "preempt", 25)]
 
-    (found,) = thrash(ran, *again(2, 3))
+    (found,) = PreemptionThrash().check(trace_of(batch_rows=[ran, *again(2, 3)], lifecycle=life))
 
     assert found.evidence["recomputed_tokens"] == 38 + 40
 
 
 def test_the_worst_five_are_named() -> None:
-    rows = [each | {"request": f"r{n}"} for n in range(8) for each in again(1, 2, 3)]
+    names = [f"r{n}" for n in range(8)]
+    rows = [each | {"request": name} for name in names for each in again(1, 2, 3)]
+    life = [event(name, "preempt", ts_ns) for name in names for ts_ns in (15, 25)]
 
-    (found,) = thrash(*rows)
+    (found,) = PreemptionThrash().check(trace_of(batch_rows=rows, lifecycle=life))
 
     assert found.count == 8
-    assert found.message.endswith("r4 (80 and 40, preempted 0 times), ...")
+    assert found.message.endswith("r4 (80 and 40, preempted 2 times), ...")
+
+
+def test_a_request_that_was_never_preempted_does_not_thrash() -> None:
+    assert thrash(*again(1, 2, 3), preempted=0) == []
+
+
+def test_what_a_reset_throws_away_is_not_counted_for_the_preemption_before_it() -> None:
+    life = [event("a", "preempt", 15)]
+    rows = [*again(1, 2, 3, 4), row(5, "a", num_computed=40)]
+
+    assert PreemptionThrash().check(trace_of(batch_rows=rows, lifecycle=life)) == []
 
 
 @looped("variant", ["before", "order-only"])
@@ -111,9 +126,5 @@ def test_a_real_engine_that_preempted_does_not_say_whom_in_its_tags(shared_data:
 def test_drafts_that_a_verify_refuses_are_not_recomputed(record: Record) -> None:
     pytest.importorskip("torch")
     trace = record("ep-multiplexing", verify_width="4", stagger="4")
-    marked = trace.batch_rows.with_columns(num_draft=pl.lit(None, pl.UInt32)).collect()
-    tables = {"batch_rows": marked, "lifecycle": trace.lifecycle.collect()}
-    drafting = PreemptionThrash(min_tokens=1)
 
-    assert drafting.check(trace) == []
-    assert len(drafting.check(Trace.from_tables(tables, trace.manifest))) == 1
+    assert PreemptionThrash(min_tokens=1).check(trace) == []

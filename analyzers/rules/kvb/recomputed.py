@@ -1,0 +1,63 @@
+"""Tokens that a request computed again, and whether a preemption was why."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from stepscope.analyzers.views.batches import STEP, rows, when_formed
+from stepscope.analyzers.views.requests import REQUEST, events
+from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.trace import Trace
+
+LEAST_RESET = 32
+"""Tokens that a request has to go back, to have been reset: two blocks of the usual 16."""
+
+
+def recomputed(trace: Trace) -> pl.LazyFrame:
+    """Rows of batches with again: tokens up to a position that the request had reached before.
+
+    Adds back, how far the row begins before the end of the request's row before it, and
+    is_preempted: whether a preemption is why the request last went back; null until it does. A
+    request that goes back LEAST_RESET or more and was not preempted since its row before was reset.
+    Where a row does not say where it begins, the mark `is_recompute` counts, and back is null.
+    """
+    end = pl.col("num_computed") + pl.col("num_tokens")
+    # A draft that is refused is computed anew, not again: where nothing says how many were
+    # accepted, only the rest of a row is certain.
+    certain = end - pl.col("num_draft").fill_null(0) + pl.col("num_accepted").fill_null(0)
+    reached = certain.cum_max().shift(1).over(REQUEST).fill_null(0)
+    again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)
+    is_marked = pl.col("is_recompute").fill_null(value=False)
+    marked = pl.when(is_marked).then("num_tokens").otherwise(0)
+    preempted = (
+        events(trace)
+        .filter(pl.col("event") == "preempt")
+        .select(*REQUEST, preempted_ns="ts_ns")
+        .sort("preempted_ns")
+    )
+    since_before = pl.col("preempted_ns") >= pl.col("_before_ns").fill_null(-FAR_NS)
+    is_preempted = (
+        pl.when(since_before | (pl.col("num_computed").is_null() & is_marked))
+        .then(pl.lit(value=True))
+        .when(pl.col("back") >= LEAST_RESET)
+        .then(pl.lit(value=False))
+    )
+    return (
+        rows(trace)
+        .filter(pl.col("ts_ns").is_not_null(), pl.col("num_tokens").is_not_null())
+        .join(when_formed(trace), on=STEP, how="left")
+        .sort("ts_ns")
+        .join_asof(
+            preempted, left_on="ts_ns", right_on="preempted_ns", by=list(REQUEST),
+            check_sortedness=False,
+        )
+        .sort(*REQUEST, "ts_ns", "step", "num_computed", "num_tokens", "is_recompute")
+        .with_columns(
+            again=pl.coalesce(again, marked),
+            back=certain.shift(1).over(REQUEST) - pl.col("num_computed"),
+            # A batch may be formed while the one before it runs; its rows have that time, or later.
+            _before_ns=pl.min_horizontal("ts_ns", "formed_ns").shift(1).over(REQUEST),
+        )
+        .with_columns(is_preempted=is_preempted.forward_fill().over(REQUEST))
+        .drop("_before_ns", "formed_ns", "preempted_ns")
+    )  # fmt: skip
