@@ -7,15 +7,26 @@ Rows of a recording of which no row is missing:
 - a token of a request is missing among its outputs, of which later ones are there;
 - more tokens of a request are computed in a batch than its batches before have computed, although
   it was not admitted, resumed or preempted in between;
-- a batch has rows, and there is no row of its step;
-- more KV blocks are free than there are.
+- a batch has rows, and there is no row of its step; or its rows and its step count other tokens;
+- more KV blocks are free than there are;
+- a request releases a KV block or a slot and runs on without it: it was not preempted, did not end,
+  and the blocks that it has left are too few for its next batch; or it releases what it does not
+  own;
+- a task ran no block on any core, was not skipped, and tasks that wait for it ran;
+- a part of a MIX block never started, and all its other parts ended.
+
+An engine with a sliding window releases the oldest block of a request again and again while it
+runs: where that happens more than twice, it is no contradiction. Tasks and blocks are looked at in
+swimlanes of the runtime as well, the rest in recordings only.
 
 ## Why it hurts
 Either the engine did what it must not do, such as running a request that it had ended, or the
 recording is wrong. In both cases other findings, and all figures about these rows, are in doubt.
 
 ## Example
-    2-99e6c015 finished in step 63 and is in the batch of step 71
+    2-99e6c015 had its end (finish) before step 71 was formed, and is in its batch
+
+    req-04 released KV block 17 and runs on without it in step 31, and was not preempted
 
 ## How to fix
 Where the recording was edited or merged, record again. Otherwise see why the engine schedules what
@@ -36,6 +47,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import when_formed
+from stepscope.analyzers.views.declared import block_size
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
 from stepscope.ingest.trace import Trace
 
@@ -44,8 +56,14 @@ FIX = (
     "has released, or report the recording as a bug"
 )
 MOVES = ("arrive", "admit", "resume", "preempt", "defer", "ready")
+OF_NO_WINDOW = 2
+"""Releases of the oldest block of a request that runs; more of them are a sliding window's."""
+OF_A_REQUEST = 3
+"""Releases of a request that are looked at: one is enough to be told."""
 STEPS_AFTER = 2
 """An engine that schedules ahead may have a request in one batch more than it needs."""
+KIND_BITS = {"AIC": 1, "AIV0": 2, "AIV1": 4}
+"""Bits of a task's `core_mask`, by kind of core."""
 COLUMNS = ("rank", "request", "step", "ts_ns", "says")
 
 
@@ -61,24 +79,22 @@ class RowsContradict:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether steps or batches were recorded, and no row of theirs is missing."""
-        return trace.manifest.is_recording and any(
-            trace.has(table) and trace.manifest.is_whole(table)
-            for table in ("steps", "batch_rows", "outputs")
+        """Tell whether steps, batches or blocks were recorded, and no row of theirs is missing."""
+        return _has_all_blocks(trace) or (
+            trace.manifest.is_recording
+            and any(
+                trace.has(table) and trace.manifest.is_whole(table)
+                for table in ("steps", "batch_rows", "outputs")
+            )
         )
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per contradiction, in order of time."""
-        found = []
-        whole = trace.manifest.is_whole
-        if whole("batch_rows", "lifecycle", "steps"):
-            found += [_after_the_end(trace), _computed_jumps(trace)]
-        if whole("batch_rows", "steps"):
-            found.append(_without_a_step(trace))
-        if whole("outputs"):
-            found.append(_missing_tokens(trace))
-        if trace.has("steps"):
-            found.append(_too_many_free(trace))
+        found = (
+            [_without_a_block(trace), _part_not_started(trace)] if _has_all_blocks(trace) else []
+        )
+        if trace.manifest.is_recording:
+            found += _of_requests(trace)
         if not found:
             return []
         rows = pl.concat(found).sort("ts_ns", "rank", "says").collect()
@@ -86,6 +102,29 @@ class RowsContradict:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         return finding(self, row["says"], FIX, at=row)
+
+
+def _has_all_blocks(trace: Trace) -> bool:
+    """Tell whether no task and no block on a core can be missing; a swimlane's are inferred."""
+    states = [trace.manifest.tables.get(table) for table in ("tasks", "core_spans")]
+    return trace.manifest.closed and all(state in {"complete", "inferred"} for state in states)
+
+
+def _of_requests(trace: Trace) -> list[pl.LazyFrame]:
+    """Contradictions about steps and requests, as far as their tables are whole."""
+    whole = trace.manifest.is_whole
+    found = []
+    if whole("batch_rows", "lifecycle", "steps"):
+        found += [_after_the_end(trace), _computed_jumps(trace)]
+    if whole("batch_rows", "lifecycle", "steps", "allocations"):
+        found += [_released_and_runs_on(trace), _released_twice(trace)]
+    if whole("batch_rows", "steps"):
+        found += [_without_a_step(trace), _other_tokens(trace)]
+    if whole("outputs"):
+        found.append(_missing_tokens(trace))
+    if trace.has("steps"):
+        found.append(_too_many_free(trace))
+    return found
 
 
 def _batches(trace: Trace) -> pl.LazyFrame:
@@ -189,6 +228,215 @@ def _without_a_step(trace: Trace) -> pl.LazyFrame:
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format("the batch of step {} has {} rows, and step {} has none", "step", "num",
                            "step"),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
+
+
+def _other_tokens(trace: Trace) -> pl.LazyFrame:
+    """Steps whose batch has other tokens than they say, but for those of which a ghost is told."""
+    in_rows = trace.batch_rows.group_by("rank", "step").agg(in_rows=pl.col("num_tokens").sum())
+    said = pl.col("num_prefill_tokens") + pl.col("num_decode_tokens")
+    found = (
+        trace.steps.filter(pl.col("kind") != "dummy")
+        .with_columns(said=said)
+        .join(in_rows, on=["rank", "step"])
+        .filter(pl.col("in_rows") != pl.col("said"))
+        .select(
+            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
+            says=pl.format(
+                "step {} says that it computed {} tokens, and its batch has {}", "step", "said",
+                "in_rows",
+            ),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
+    if not trace.manifest.is_whole("lifecycle"):
+        return found
+    return found.join(_after_the_end(trace), on=["rank", "step"], how="anti")
+
+
+def _changes(trace: Trace) -> pl.LazyFrame:
+    """What requests that arrived claimed and released, with how many times they own each then."""
+    arrived = events(trace).filter(pl.col("event") == "arrive").select(*REQUEST).unique()
+    moved = trace.allocations.filter(pl.col("op") == "move").select("rank", request="owner")
+    change = pl.col("op").replace_strict(
+        {"claim": 1, "share": 1, "release": -1}, default=0, return_dtype=pl.Int64
+    )
+    return (
+        trace.allocations.filter(pl.col("ts_ns").is_not_null(), pl.col("id").is_not_null())
+        .with_columns(request="owner", change=change, place=pl.int_range(pl.len()))
+        .filter(pl.col("change") != 0)
+        .join(arrived, on=REQUEST, how="semi")
+        .join(moved, on=REQUEST, how="anti")
+        .select(*REQUEST, "step", "ts_ns", "resource", "id", "op", "change", "place")
+        .sort("ts_ns", "place")
+        .with_columns(
+            times_owned=pl.col("change").cum_sum().over(*REQUEST, "resource", "id"),
+            num_owned=pl.col("change").cum_sum().over(*REQUEST, "resource"),
+            _turn=pl.col("change").cum_count().over(*REQUEST, "resource", "change"),
+        )
+        # The n-th claim is the oldest that is left where n - 1 were released before it.
+        .with_columns(
+            is_oldest=(pl.col("change") < 0)
+            & (
+                pl.col("_turn").filter(pl.col("change") > 0).last().over(*REQUEST, "resource", "id")
+                == pl.col("_turn")
+            )
+        )
+        .drop("_turn")
+    )
+
+
+def _released_twice(trace: Trace) -> pl.LazyFrame:
+    return (
+        _changes(trace)
+        .filter(pl.col("times_owned") < 0)
+        .group_by(*REQUEST, "resource")
+        .agg(pl.col("step", "ts_ns", "id").first())
+        .select(
+            *REQUEST, "step", "ts_ns",
+            says=pl.format("{} released {} {}, which it did not own", "request", _RESOURCE, "id"),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
+
+
+_RESOURCE = pl.col("resource").replace({"kv-block": "KV block"})
+
+
+def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
+    """Releases of requests that were not out, and are in later batches with too few blocks."""
+    formed = pl.col("formed_ns")
+    batches = _batches(trace).sort(*REQUEST, "formed_ns", "step").select(
+        *REQUEST, "formed_ns", batch="step", following_ns=formed.shift(-1).over(REQUEST),
+        reached=pl.col("num_computed").cast(pl.Int64) + pl.col("num_tokens"),
+    )  # fmt: skip
+    outs = events(trace).filter(pl.col("event").is_in([*ENDS, *MOVES])).select(*REQUEST, "ts_ns")
+    changes = _changes(trace)
+    claims = changes.filter(pl.col("op") != "release").select(*REQUEST, "resource", "ts_ns")
+    moment = pl.col("ts_ns")
+    released = changes.filter(pl.col("op") == "release", pl.col("times_owned") == 0)
+    for name, times, by, way in (
+        ("before_ns", batches.select(*REQUEST, ts_ns="formed_ns"), REQUEST, "backward"),
+        ("next_ns", batches.select(*REQUEST, ts_ns=formed - 1), REQUEST, "forward"),
+        ("out_ns", outs, REQUEST, "forward"),
+        ("claim_ns", claims, (*REQUEST, "resource"), "forward"),
+        ("last_out_ns", outs, REQUEST, "backward"),
+    ):
+        others = times.with_columns(moment.alias(name)).sort("ts_ns")
+        released = released.sort("ts_ns").join_asof(
+            others, on="ts_ns", by=list(by), strategy=way, check_sortedness=False
+        )
+    is_out = (pl.col("out_ns") <= pl.col("next_ns") + 1) | (
+        pl.col("last_out_ns") >= pl.col("before_ns")
+    )
+    kept_on = released.filter(
+        pl.col("next_ns").is_not_null(), pl.col("before_ns").is_not_null(),
+        ~is_out.fill_null(value=False),
+    ).filter(~pl.col("is_oldest") | (pl.col("is_oldest").sum() <= OF_NO_WINDOW))  # fmt: skip
+    size = block_size(trace)
+    too_few = pl.col("num_owned") * size < pl.col("reached") if size else pl.lit(value=True)
+    # Blocks for a batch may be claimed after it began to form: of the last one before a claim it
+    # is not known how many it had.
+    is_before = (pl.col("formed_ns") > moment) & (
+        pl.col("claim_ns").is_null() | (pl.col("following_ns") <= pl.col("claim_ns"))
+    )
+    is_in = pl.col("out_ns").is_null() | (pl.col("formed_ns") < pl.col("out_ns"))
+    return (
+        kept_on.sort("ts_ns", "place")
+        .group_by(*REQUEST, "resource", maintain_order=True)
+        .head(OF_A_REQUEST)
+        .join(batches, on=REQUEST)
+        .filter(is_before, is_in, (pl.col("resource") == "slot") | too_few)
+        .sort("ts_ns", "place", "formed_ns")
+        .group_by(*REQUEST, "resource")
+        .agg(pl.col("step", "ts_ns", "id", "batch").first())
+        .select(
+            *REQUEST, "step", "ts_ns",
+            says=pl.format(
+                "{} released {} {} and runs on without it in step {}, and was not preempted",
+                "request", _RESOURCE, "id", "batch",
+            ),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
+
+
+def _without_a_block(trace: Trace) -> pl.LazyFrame:
+    """Tasks that were to run and did not, although tasks that wait for them ran."""
+    task = ["rank", "task"]
+    ran = trace.core_spans.filter(pl.col("task").is_not_null()).select(task).unique()
+    is_to_run = ~pl.col("outcome").is_in(["skipped", "dummy"]).fill_null(value=False)
+    missing = (
+        trace.tasks.filter(is_to_run, (pl.col("shape") != "DUMMY").fill_null(value=True))
+        .join(ran, on=task, how="anti")
+        .select("rank", "task", "step", "ts_ns", "name")
+    )
+    names = trace.tasks.select("rank", to_task="task", to_name="name")
+    return (
+        trace.task_edges.select("rank", "to_task", task="from_task")
+        .unique()
+        .join(missing, on=task)
+        .join(ran.rename({"task": "to_task"}), on=["rank", "to_task"])
+        .join(names, on=["rank", "to_task"], how="left")
+        .sort("to_task")
+        .group_by(*task, "step", "ts_ns", "name")
+        .agg(pl.col("to_task", "to_name").first(), num=pl.len())
+        .select(
+            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
+            says=pl.format(
+                "task {} has no block on any core, and {} of the tasks that wait for it ran, "
+                "such as {}",
+                _named("name", "task"), "num", _named("to_name", "to_task"),
+            ),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
+
+
+def _named(name: str, task: str) -> pl.Expr:
+    return pl.when(pl.col(name).is_null()).then(pl.col(task).cast(pl.String)).otherwise(
+        pl.format("{} ({})", name, task)
+    )  # fmt: skip
+
+
+def _part_not_started(trace: Trace) -> pl.LazyFrame:
+    """Blocks of MIX tasks that have a part less than their task needs, and all others ended."""
+    task = ["rank", "task"]
+    needs = (
+        trace.tasks.filter(pl.col("shape") == "MIX", pl.col("core_mask").is_not_null())
+        .group_by(task)
+        .agg(pl.col("core_mask").max(), pl.col("name").first())
+    )
+    parts = (
+        trace.core_spans.filter(pl.col("task").is_not_null(), pl.col("core_kind").is_not_null())
+        .group_by(*task, "block")
+        .agg(
+            pl.col("step").min(), pl.col("ts_ns").min(), kinds=pl.col("core_kind").unique(),
+            is_over=pl.col("end_ns").is_not_null().all(),
+        )
+        .filter("is_over")
+    )  # fmt: skip
+    missing = [
+        pl.when(pl.col("core_mask") // bit % 2 == 1, ~pl.col("kinds").list.contains(kind)).then(
+            pl.lit(kind)
+        )
+        for kind, bit in KIND_BITS.items()
+    ]
+    return (
+        parts.join(needs, on=task)
+        .with_columns(
+            missing=pl.concat_str(missing, separator=" and ", ignore_nulls=True),
+            ran=pl.col("kinds").list.sort().list.join(" and "),
+        )
+        .filter(pl.col("missing") != "")
+        .select(
+            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
+            says=pl.format(
+                "block {} of MIX task {} ran on {} to its end, and its part on {} never started",
+                "block", _named("name", "task"), "ran", "missing",
+            ),
         )
         .select(COLUMNS)
     )  # fmt: skip
