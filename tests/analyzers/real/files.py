@@ -171,7 +171,6 @@ LACKS: dict[str, Lack] = {
     "BAT014": _rows("how many drafts were accepted", "counters", pl.col("name") == "Drafted"),
     "STV024": _needs("lifecycle.priority"),
     "STV025": _HISTORIES,
-    "TRC007": _needs("outputs"),
     "KVB001": _needs("allocations"),
     "KVB002": _needs("allocations"),
     "KVB003": _ABOUT_REQUESTS,

@@ -6,6 +6,8 @@ to core groups with and without a look at their vector cores.
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +20,7 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.rules.cor.cor006_idle_core_ready_work import IdleCoreReadyWork
 from stepscope.analyzers.rules.cor.cor009_dispatch_bound import DispatchBound
+from stepscope.analyzers.rules.trc.trc007_rows_contradict import RowsContradict
 from stepscope.engine.runs.scenario import Options
 from stepscope.ingest.trace import Trace
 from tests.analyzers.real.engine_swimlane import write_swimlane
@@ -30,7 +33,7 @@ from tests.tiers import sampled
 TRIED = frozenset(
     {
         "COR001", "COR002", "COR003", "COR004", "COR006", "COR007", "COR009", "COR010", "COR011",
-        "COR012",
+        "COR012", "TRC007",
     }
 )  # fmt: skip
 MIXED, QWEN, STARVED, SKIPS = SWIMLANES[1], SWIMLANES[3], SWIMLANES[4], SWIMLANES[2]
@@ -292,6 +295,36 @@ def _num_blocks(raw: RawSwimlane, shape: str) -> int:
     if shape == "MIX":
         return len(raw.mixes())
     return sum(raw.shape(part.task) == shape for part in raw.parts)
+
+
+@each_case
+def test_trc007_finds_the_records_that_are_taken_out(
+    folder_of: Callable[[str], Path], raw: RawSwimlane, said: CheckResult, case: str, tmp_path: Path
+) -> None:
+    """Without all blocks of a task that others waited for, and without a part of a MIX."""
+    assert said.counts["TRC007"] == 0
+    ran = {part.task for part in raw.parts}
+    waited = sorted(pred for pred, succ in raw.edges if {pred, succ} <= ran)
+    gone = [part for part in raw.parts if waited and part.task == waited[0]]
+    if waited:
+        assert _found_without(folder_of(case), gone, tmp_path / "task") == 1
+    if mixes := raw.mixes():
+        assert _found_without(folder_of(case), mixes[0][:1], tmp_path / "part") == 1
+    assert bool(waited or mixes) == (case != SKIPS)
+
+
+def _found_without(folder: Path, gone: list[Part], copy: Path) -> int:
+    """How often TRC007 is found in a copy of the folder that lacks some parts."""
+    shutil.copytree(folder, copy)
+    file = copy / "chip_swimlane_records.json"
+    records = json.loads(file.read_text())
+    taken = {(part.core, part.task) for part in gone}
+    registers = {(row[0], row[2]) for row in records["aicore_tasks"] if (row[0], row[1]) in taken}
+    tasks = records["aicore_tasks"], records["aicpu_tasks"]
+    records["aicore_tasks"] = [row for row in tasks[0] if (row[0], row[2]) not in registers]
+    records["aicpu_tasks"] = [row for row in tasks[1] if (row[0], row[1]) not in registers]
+    file.write_text(json.dumps(records))
+    return check(Trace.open(copy), [RowsContradict()]).counts["TRC007"]
 
 
 def _shape(finding: Finding) -> str:
