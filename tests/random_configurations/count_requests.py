@@ -134,11 +134,14 @@ def waited_with_room(tables: Tables, found: Finding) -> bool:
     waits = _waits(tables, request)
     with_room_ns = sum(
         row["dur_ns"] or 0 for row in tables["steps"]
-        if row["num_running"] < max_num_seqs + is_only_slot
+        if row["rank"] == found.rank and row["num_running"] < max_num_seqs + is_only_slot
         and any(since <= row["ts_ns"] < until for since, until in waits)
     )  # fmt: skip
     served = {row["step"] for row in tables["batch_rows"] if row["request"] == request}
-    served_ns = sum(row["dur_ns"] or 0 for row in tables["steps"] if row["step"] in served)
+    served_ns = sum(
+        row["dur_ns"] or 0 for row in tables["steps"]
+        if row["rank"] == found.rank and row["step"] in served
+    )  # fmt: skip
     return with_room_ns > served_ns * (0.5 if is_only_slot else 1)
 
 

@@ -56,6 +56,11 @@ def mostly(usual: object, other: Draw) -> Draw:
     return lambda random: str(usual) if random.random() < 0.8 else other(random)
 
 
+def half(usual: object, other: Draw) -> Draw:
+    """The usual one in every second."""
+    return lambda random: str(usual) if random.random() < 0.5 else other(random)
+
+
 # What a scenario's fixed variants are: those that a report's fault is no part of.
 FIXED: Mapping[str, tuple[str, ...]] = {
     "mix-admission": ("after", "after", "barrier"),
@@ -114,8 +119,8 @@ RANGES: Mapping[str, Mapping[str, Draw]] = {
         "max_tokens": between(1, 128),
         "burst": between(1, 24),
         "gap_ms": between(0, 8000),
-        "images": mostly("none", lambda random: f"every-{between(1, 12)(random)}"),
-        "urgent": mostly(0, between(1, 12)),
+        "images": half("none", lambda random: f"every-{between(1, 12)(random)}"),
+        "urgent": half(0, between(1, 12)),
         "jitter_ms": between(0, 500),
         "num_kv_blocks": between(4, 400),
         "block_size": between(1, 64),

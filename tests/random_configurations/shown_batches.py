@@ -54,17 +54,26 @@ def _decodes(tables: Tables, step: int) -> bool:
     return any(row["step"] == step and row["num_decode_reqs"] for row in tables["steps"])
 
 
-def prompts_get_nothing(tables: Tables) -> bool:
-    """More than eight steps in a row reserved more than decodes took, and prompts had nothing."""
-    streak = 0
+def reserve_in_vain(tables: Tables) -> bool:
+    """In more than eight steps the reserve was twice what decodes took, and prompts were bound.
+
+    They were where they had all that the reserve leaves, or nothing though any waited for it.
+    """
+    num_wasted, num_bound = 0, 0
     for row in tables["steps"]:
-        is_wasted = (row["reserved_tokens"] or 0) > row["num_decode_tokens"]
+        reserved, prompts = row["reserved_tokens"] or 0, row["num_prefill_tokens"]
         # Behind a prompt that waits for a running slot nothing is wasted.
         waits = row["num_waiting"] and row["num_running"] < tables.config["engine"]["max_num_seqs"]
-        streak = streak + 1 if is_wasted and waits and not row["num_prefill_tokens"] else 0
-        if streak > 8:
-            return True
-    return False
+        is_bound = prompts >= row["token_budget"] - reserved and (prompts or waits)
+        num_bound += bool(reserved and is_bound)
+        num_wasted += bool(reserved and is_bound and reserved >= 2 * row["num_decode_tokens"])
+    unused = 0.02 * tables.config["engine"]["max_num_batched_tokens"]
+    return num_wasted > max(8, 0.6 * num_bound) and _mean_unused(tables) >= unused
+
+
+def _mean_unused(tables: Tables) -> float:
+    rows = [row for row in tables["steps"] if row["reserved_tokens"]]
+    return sum(row["reserved_tokens"] - row["num_decode_tokens"] for row in rows) / len(rows)
 
 
 def reserve_taken(tables: Tables) -> bool:
@@ -198,7 +207,7 @@ def written_in_flight(tables: Tables) -> bool:
 SHOWN: Mapping[str, Shown] = {
     "prefill-eats-the-budget": prompts_alone,
     "no-request-cap": one_prompt_takes_all,
-    "reserve-for-max-num-seqs": prompts_get_nothing,
+    "reserve-for-max-num-seqs": reserve_in_vain,
     "reserve-not-held": reserve_taken,
     "placeholder-read-as-token": placeholder_read,
     "token-of-partial-prefill": token_of_a_chunk,
