@@ -15,6 +15,10 @@ class of the stall, the first of these that a task of the step is in:
   task is kept until its own scope ends, which is a deadlock of structure
 - *waits for others that wait*: a cycle
 
+`min_stall_ns` is a hundred passes of a scheduler thread (0.1 ms): threads that look at their queues
+leave no ready task for so long, whatever the graph. A share of the run would miss a stall at the
+end of a long one. What a step leaves pending is found whatever the time.
+
 A task that had been ready for less than a pass of a scheduler thread when its step was given up,
 with others not submitted, was not left by the threads: a ring that can never move is seen at once.
 

@@ -9,6 +9,8 @@ What one request took from one other is one finding.
 
 Where rows of `allocations` may be missing, an owner that was never seen to let go proves nothing.
 
+`overlap_ns` is 1: a block that changes hands does so in one moment.
+
 ## Why it hurts
 Both write their keys and values to the same place, and each attends to the other's. Nothing
 crashes: two users get plausible text about each other's prompts.

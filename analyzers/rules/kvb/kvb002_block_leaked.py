@@ -10,6 +10,8 @@ them. Nor is it where all who had any ended in the last moment of the trace: nob
 Nothing is said of an owner that was moved (`move`): which of its places its release is for is not
 certain. An owner of which no end is recorded may still need what it has.
 
+`grace_ns` is 1: an engine that lets go of its blocks in the moment of the end is in time.
+
 ## Why it hurts
 The pool shrinks until nothing fits any more. First requests wait longer, then they preempt each
 other (KVB004), then nobody comes in, and only a restart helps. It takes hours, and by then the

@@ -10,6 +10,11 @@ in each of which requests run and no token is generated:
 - or prompts are computed all the time, for `min_prompt_ns`, and none gets a token: prompts are
   computed again and again.
 
+`min_ns` is three reports of vLLM (every 10 s), and `min_prompt_ns` is longer than a prompt of the
+longest contexts takes. Neither is a share of the run: a short log would make a dead engine of a
+slow one, and a long log would hide minutes. Steps of a recording that schedule nothing are found by
+their number, in runs of any length, where blocks are recorded (STV010, KVB008).
+
 Requests that wait while none runs count as well: in a recording, where steps schedule nothing, one
 after the other; in a log for `min_prompt_ns`, as they may wait for a grammar that is compiled or
 for KV that is loaded. The request that owns most KV blocks meanwhile is named: it may itself wait

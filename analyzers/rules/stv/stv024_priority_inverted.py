@@ -1,9 +1,13 @@
 """priority-inverted: a request waits for long while requests of lower priority run.
 
 ## What it finds
-An engine that schedules by priority, and a request that waits for at least `min_ns` while at least
-one request of lower priority runs all the time and keeps its running slot or its KV blocks. A lower
-number is a higher priority. One finding for each request, the longest wait first.
+An engine that schedules by priority, and a request that waits for at least `min_ns`, or in a
+shorter run for `min_share` of it and `min_steps` steps, while at least one request of lower
+priority runs all the time and keeps its running slot or its KV blocks. A lower number is a higher
+priority. One finding for each request, the longest wait first.
+
+A request that runs may be let finish, which takes some seconds: `min_ns` is longer than that. In a
+run of seconds a quarter of it is.
 
 ## Why it hurts
 Priorities are given to requests that must not wait. vLLM orders its queue by them, and preempts for
@@ -58,6 +62,8 @@ class PriorityInverted:
     needs: ClassVar[tuple[str, ...]] = ("lifecycle.request", "lifecycle.priority", CLOCK)
 
     min_ns: int = 10 * SECOND
+    min_share: float = 0.25
+    min_steps: int = 8
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -72,7 +78,14 @@ class PriorityInverted:
             .agg(pl.col("priority").first())
         )
         lasted = pl.col("to_ns") - pl.col("from_ns")
-        long = waits(trace).filter(lasted >= self.min_ns).join(priorities, on=REQUEST)
+        least = self._least(trace)
+        long = (
+            waits(trace)
+            .join(least, on="rank", how="left")
+            .with_columns(pl.col("least_ns").fill_null(self.min_ns))
+            .filter(lasted >= pl.col("least_ns"))
+            .join(priorities, on=REQUEST)
+        )
         running = (
             states.request_states(trace.lifecycle)
             .filter(pl.col("state") == states.RUNNING)
@@ -85,7 +98,7 @@ class PriorityInverted:
             .filter(
                 pl.col("other_priority") > pl.col("priority"),
                 pl.col("ran_from") <= pl.col("from_ns"),
-                pl.col("ran_to") >= pl.col("from_ns") + self.min_ns,
+                pl.col("ran_to") >= pl.col("from_ns") + pl.col("least_ns"),
             )
             .group_by(*REQUEST, "from_ns", "to_ns", "step", "priority")
             .agg(
@@ -101,6 +114,18 @@ class PriorityInverted:
             .sort("waited_ns", "request", descending=[True, False])
         )
         return each(self, rows.collect(), self._finding, FIX, self.limit)
+
+    def _least(self, trace: Trace) -> pl.LazyFrame:
+        """How long a wait has to be, by rank: a share of its steps' time, but not a few of them."""
+        end_ns = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
+        share_ns = self.min_share * (end_ns.max() - pl.col("ts_ns").min())
+        some_ns = self.min_steps * pl.col("ts_ns").sort().diff().median()
+        is_known = pl.len() > self.min_steps
+        least_ns = pl.min_horizontal(pl.max_horizontal(share_ns, some_ns), self.min_ns)
+        known = trace.steps.filter(pl.col("ts_ns").is_not_null()).group_by("rank")
+        return known.agg(
+            least_ns=pl.when(is_known).then(least_ns).otherwise(self.min_ns).cast(pl.Int64)
+        )
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         short = SHORT_OF.get(row["resource"] or "", "")

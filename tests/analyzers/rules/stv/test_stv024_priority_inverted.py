@@ -68,6 +68,30 @@ def test_waits_that_priorities_explain_are_clean(requests: list[list[Row]]) -> N
     assert found_in(*requests) == []
 
 
+@looped(
+    ("num_steps", "admit_ms", "num_found"),
+    [(80, 3_000, 1), (80, 1_900, 0), (6, 3_000, 0)],
+    ids=["most of it", "less than a quarter", "a few steps in all"],
+)
+def test_a_short_run_is_judged_by_a_share_of_it(
+    num_steps: int, admit_ms: int, num_found: int
+) -> None:
+    """Steps of 8 s in all, and one that comes after a tenth of a second."""
+    ms = S // 1_000
+    life = [
+        event("low", "arrive", 0, priority=10), event("low", "admit", 0),
+        event("urgent", "arrive", 100 * ms, priority=-5), event("urgent", "admit", admit_ms * ms),
+        event("low", "finish", 8 * S), event("urgent", "finish", 8 * S),
+    ]  # fmt: skip
+    steps = [
+        {"step": n, "ts_ns": n * 8 * S // num_steps, "dur_ns": 8 * S // num_steps, "kind": "decode"}
+        for n in range(num_steps)
+    ]
+    trace = trace_of(lifecycle=life, steps=steps, config=BY_PRIORITY)
+
+    assert len(PriorityInverted().check(trace)) == num_found
+
+
 def test_an_engine_that_schedules_otherwise_is_not_judged() -> None:
     trace = of(*LOW, served("urgent", -5, 1, 30, 31), config={"scheduler": {"policy": "fcfs"}})
 
