@@ -97,11 +97,12 @@ class RowsContradict:
             found += _of_requests(trace)
         if not found:
             return []
-        rows = pl.concat(found).sort("ts_ns", "rank", "says").collect()
+        end_ns = pl.col("ts_ns").alias("end_ns")
+        rows = pl.concat(found).with_columns(end_ns).sort("ts_ns", "rank", "says").collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
-        return finding(self, row["says"], FIX, at=row)
+        return finding(self, row["says"], FIX, at={**row, "end_ns": None})
 
 
 def _has_all_blocks(trace: Trace) -> bool:

@@ -253,3 +253,13 @@ def test_runs_of_the_reference_engine_do_not_contradict_themselves(
     record: Record, name: str
 ) -> None:
     assert RowsContradict().check(record(name)) == []
+
+
+def test_more_contradictions_than_are_listed_are_counted() -> None:
+    tables: Any = recorded()
+    for row in tables["steps"]:
+        row["num_decode_tokens"] += 1
+
+    found = RowsContradict(limit=3).check(trace_of(**tables, **SIZED))
+
+    assert [each.count for each in found] == [1, 1, 1, 7]
