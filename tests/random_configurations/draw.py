@@ -226,14 +226,18 @@ NEAR: Mapping[str, Mapping[str, Draw]] = {
         "requests": between(16, 32), "prompt_len": between(512, 4096), "budget": between(64, 512),
     },
     "no-request-cap": {"prompt_len": between(512, 4096), "budget": between(64, 1024)},
-    "reserve-for-max-num-seqs": {"max_num_seqs": among(256), "requests": between(2, 32)},
+    "reserve-for-max-num-seqs": {
+        "max_num_seqs": among(256), "requests": between(2, 32), "budget": between(256, 8192),
+        "prompt_len": between(256, 4096), "max_tokens": between(16, 64),
+    },
+    "slow-worker": {"ranks": among(2, 3, 4)},
     "victim-in-batch": {
         "requests": between(8, 32), "prompt_len": between(8, 64), "max_tokens": between(24, 64),
         "block_size": between(1, 8), "kv_blocks": between(32, 256),
     },
     "dealt-to-one-rank": {
         "requests": between(16, 32), "prompt_len": between(16, 512),
-        "max_tokens": between(500, 900),
+        "max_tokens": between(32, 900),
     },
 }  # fmt: skip
 
