@@ -73,7 +73,8 @@ def reserve_in_vain(tables: Tables) -> bool:
 
 def _mean_unused(tables: Tables) -> float:
     rows = [row for row in tables["steps"] if row["reserved_tokens"]]
-    return sum(row["reserved_tokens"] - row["num_decode_tokens"] for row in rows) / len(rows)
+    unused: int = sum(row["reserved_tokens"] - row["num_decode_tokens"] for row in rows)
+    return unused / len(rows)
 
 
 def reserve_taken(tables: Tables) -> bool:

@@ -103,16 +103,17 @@ class LoadImbalance:
                 uneven,
                 worst=worst.sort_by(pl.col("most") - pl.col("fewest"), -pl.col("ts_ns")).last(),
             )
-            .filter(_is_long(moments, self.min_ns, self.min_share, self.min_reports))
+            .filter(_is_long(trace, moments, self.min_ns, self.min_share, self.min_reports))
             .sort(lasted, -pl.col("ts_ns"))
             .collect()
         )
         if runs.is_empty():
-            return self._of_tokens(moments, _ranks(trace))
+            return self._of_tokens(trace, moments)
         return [self._finding(runs.row(-1, named=True), runs.height, _ranks(trace))]
 
-    def _of_tokens(self, moments: pl.LazyFrame, ranks: list[int]) -> list[Finding]:
+    def _of_tokens(self, trace: Trace, moments: pl.LazyFrame) -> list[Finding]:
         """At most one finding about ranks that compute few prompt tokens next to a queue."""
+        ranks = _ranks(trace)
         tokens, waiting = pl.col("tokens"), pl.col("waiting")
         most = tokens.list.max()
         few = [tokens.list.get(at) * self.token_ratio <= most for at in range(len(ranks))]
@@ -131,7 +132,7 @@ class LoadImbalance:
             )
             .filter(
                 _is_long(
-                    moments, self.min_token_ns, self.min_token_share, self.min_token_reports
+                    trace, moments, self.min_token_ns, self.min_token_share, self.min_token_reports
                 )
             )
             .sort(lasted, -pl.col("ts_ns"))
@@ -211,13 +212,20 @@ class LoadImbalance:
         return finding(self, message, FIX, at=place, evidence=evidence, count=count)
 
 
-def _is_long(moments: pl.LazyFrame, min_ns: int, min_share: float, min_reports: int) -> pl.Expr:
-    """Whether a streak lasted for `min_ns`, or for a share of what is known and some reports."""
+def _is_long(
+    trace: Trace, moments: pl.LazyFrame, min_ns: int, min_share: float, min_reports: int
+) -> pl.Expr:
+    """Whether a streak lasted for `min_ns`, or for a share of the run and some reports.
+
+    Of a run that is still being recorded no share is known.
+    """
     at = pl.col("ts_ns")
-    whole_ns = moments.select(at.max() - at.min()).collect().item() or 0
     lasted = pl.col("end_ns") - at
-    is_share = (lasted >= min_share * whole_ns) & (pl.col("num_steps") >= min_reports)
-    return (lasted >= min_ns) | is_share
+    is_long = lasted >= min_ns
+    if trace.manifest.live_ranks:
+        return is_long
+    whole_ns = moments.select(at.max() - at.min()).collect().item() or 0
+    return is_long | ((lasted >= min_share * whole_ns) & (pl.col("num_steps") >= min_reports))
 
 
 def _waiting(count: float | None) -> str:

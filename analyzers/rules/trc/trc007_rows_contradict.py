@@ -38,9 +38,9 @@ No public report: found by editing recordings of vLLM and looking for what notic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
@@ -62,6 +62,7 @@ OF_A_REQUEST = 3
 """Releases of a request that are looked at: one is enough to be told."""
 STEPS_AFTER = 2
 """An engine that schedules ahead may have a request in one batch more than it needs."""
+Way = Literal["backward", "forward"]
 KIND_BITS = {"AIC": 1, "AIV0": 2, "AIV1": 4}
 """Bits of a task's `core_mask`, by kind of core."""
 COLUMNS = ("rank", "request", "step", "ts_ns", "says")
@@ -318,13 +319,14 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
     claims = changes.filter(pl.col("op") != "release").select(*REQUEST, "resource", "ts_ns")
     moment = pl.col("ts_ns")
     released = changes.filter(pl.col("op") == "release", pl.col("times_owned") == 0)
-    for name, times, by, way in (
+    nearest: tuple[tuple[str, pl.LazyFrame, Sequence[str], Way], ...] = (
         ("before_ns", batches.select(*REQUEST, ts_ns="formed_ns"), REQUEST, "backward"),
         ("next_ns", batches.select(*REQUEST, ts_ns=formed - 1), REQUEST, "forward"),
         ("out_ns", outs, REQUEST, "forward"),
         ("claim_ns", claims, (*REQUEST, "resource"), "forward"),
         ("last_out_ns", outs, REQUEST, "backward"),
-    ):
+    )
+    for name, times, by, way in nearest:
         others = times.with_columns(moment.alias(name)).sort("ts_ns")
         released = released.sort("ts_ns").join_asof(
             others, on="ts_ns", by=list(by), strategy=way, check_sortedness=False
@@ -332,7 +334,7 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
     is_out = (pl.col("out_ns") <= pl.col("next_ns") + 1) | (
         pl.col("last_out_ns") >= pl.col("before_ns")
     )
-    kept_on = released.filter(
+    ran_on = released.filter(
         pl.col("next_ns").is_not_null(), pl.col("before_ns").is_not_null(),
         ~is_out.fill_null(value=False),
     ).filter(~pl.col("is_oldest") | (pl.col("is_oldest").sum() <= OF_NO_WINDOW))  # fmt: skip
@@ -345,7 +347,7 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
     )
     is_in = pl.col("out_ns").is_null() | (pl.col("formed_ns") < pl.col("out_ns"))
     return (
-        kept_on.sort("ts_ns", "place")
+        ran_on.sort("ts_ns", "place")
         .group_by(*REQUEST, "resource", maintain_order=True)
         .head(OF_A_REQUEST)
         .join(batches, on=REQUEST)
