@@ -15,6 +15,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.views.known import knows
+from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.trace import Trace
 
 CONDITION, ONLY_WHERE = "Tell whether ", "only where "
@@ -66,13 +67,22 @@ def is_applicable(rule: Rule, trace: Trace) -> bool:
 def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
     """What keeps `rule` from judging `trace`, nothing where it can.
 
-    These are the tables and `table.column`s of its needs that the trace lacks. Where it has them
-    all and the rule still does not apply, it is the condition, in the words of `applies`.
+    These are the tables and `table.column`s of its needs that the trace lacks, and of a table that
+    was recorded the required columns without any value. Where it has them all and the rule still
+    does not apply, it is the condition, in the words of `applies`.
     """
     absent = tuple(need for need in rule.needs if not knows(trace, need))
+    if not absent and trace.manifest.is_recording:
+        absent = tuple(need for need in _required(rule) if not knows(trace, need))
     if absent or not isinstance(rule, Particular) or rule.applies(trace):
         return absent
     return (condition(rule),)
+
+
+def _required(rule: Rule) -> list[str]:
+    """The required columns of the tables that a rule needs: their rows say nothing without them."""
+    tables = dict.fromkeys(need.partition(".")[0] for need in rule.needs)
+    return [f"{name}.{column}" for name in tables for column in BY_NAME[name].required]
 
 
 def condition(rule: Particular) -> str:

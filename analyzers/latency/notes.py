@@ -11,6 +11,7 @@ from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
 from stepscope.analyzers.latency.run_line import is_split
+from stepscope.analyzers.views.partial import partial, without_durations
 from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive import states
 from stepscope.ingest.derive.log_steps import LENGTHS
@@ -41,6 +42,7 @@ def notes(
     if again := _used_again(trace):
         yield f"{times(again, 'request id')} used again: all that has one id is told as one request"
     yield from _inferred(trace)
+    yield from partial(trace)
     yield from gpu_notes(trace, ran)
     if named.is_empty():
         yield from _cut_in_two(trace, ran)
@@ -149,11 +151,8 @@ def _inferred(trace: Trace) -> Iterator[str]:
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
-    if num := _steps_until_the_next(trace):
-        yield (
-            f"{times(num, 'step')} without a duration: each is taken to last until the next one, "
-            "so that no time between two of them is idle"
-        )
+    if not trace.manifest.is_recording:
+        yield from without_durations(trace)
     report = trace.manifest.report
     if num := report.inferred.get(LENGTHS, 0) if report else 0:
         how = LENGTHS.partition(", ")[2]
@@ -165,15 +164,6 @@ def _admission_unknown(trace: Trace) -> int:
     is_unknown = pl.col("state") == states.UNKNOWN
     rows = states.request_states(trace.lifecycle).filter(is_unknown)
     return int(rows.select(pl.struct(REQUEST).n_unique()).collect().item())
-
-
-def _steps_until_the_next(trace: Trace) -> int:
-    """How many steps do not say how long they took and have one after them."""
-    unknown = trace.steps.filter(pl.col("dur_ns").is_null(), pl.col("ts_ns").is_not_null())
-    is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank")
-    last = trace.steps.filter(is_last, pl.col("dur_ns").is_null())
-    counts = [rows.select(pl.len()).collect().item() for rows in (unknown, last)]
-    return max(int(counts[0] - counts[1]), 0)
 
 
 def _used_again(trace: Trace) -> int:

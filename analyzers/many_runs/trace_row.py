@@ -24,6 +24,8 @@ from stepscope.analyzers.summary.gpu_use import gpu_use
 from stepscope.analyzers.summary.latencies import FINISHED, METRICS, gaps_ns, latencies
 from stepscope.analyzers.summary.load_over_time import OverTime, load_over_time
 from stepscope.analyzers.summary.slo import MET, MISSED, NOT_SERVED, UNKNOWN, Slo, judged
+from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.partial import partial
 from stepscope.ingest.trace import Trace
 
 VERSION = 1
@@ -56,10 +58,12 @@ COLUMNS = (
     Column("began_ns", pl.Int64, "Unix time of the first row; null where the clock has no epoch"),
     Column("num_ranks", pl.Int32, "how many ranks"),
     Column("is_closed", pl.Boolean, "whether the recording was closed, so that nothing is missing"),
+    Column("partial", pl.String, "what the recording lacks, so that figures made of the rest are "
+           "partial; null where that is nothing"),
     Column("config", pl.String, "configuration, as JSON with sorted keys"),
     Column("config_digest", pl.String, "digest of it"),
     Column("workload_digest", pl.String, "digest of the requests in order of arrival: the length "
-           "of the prompt, the most tokens, the priority; null where no arrival is told"),
+           "of the prompt, the most tokens, the priority; null where no arrival tells of lengths"),
     Column("steps", pl.Int64, "steps of all ranks"),
     Column("makespan_ns", pl.Int64, "from the first step's begin to the last one's end"),
     Column("requests", pl.Int64, "requests that were there"),
@@ -177,6 +181,7 @@ def _told(trace: Trace) -> dict[str, Any]:
         "began_ns": manifest.clock.epoch_ns + trace.start_ns() if is_unix else None,
         "num_ranks": len(manifest.ranks),
         "is_closed": manifest.closed,
+        "partial": "; ".join(partial(trace)) or None,
         "config": config if manifest.config else None,
         "config_digest": _digest(config) if manifest.config else None,
         "workload_digest": _workload_digest(trace),
@@ -192,7 +197,8 @@ def _workload_digest(trace: Trace) -> str | None:
         .select(asked)
         .collect()
     )
-    return _digest(repr(arrivals.rows())) if len(arrivals) else None
+    has_lengths = knows(trace, "lifecycle.prompt_len", "lifecycle.max_tokens")
+    return _digest(repr(arrivals.rows())) if has_lengths and len(arrivals) else None
 
 
 def _digest(text: str) -> str:

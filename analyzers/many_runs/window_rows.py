@@ -35,7 +35,7 @@ SUMMED = (
 """Columns whose sum over all windows is the trace's."""
 OF_THE_TRACE = (
     "summary_version", "trace", "producer", "producer_version", "scenario", "variant", "clock",
-    "num_ranks", "is_closed", "config", "config_digest", "workload_digest", "slo",
+    "num_ranks", "is_closed", "partial", "config", "config_digest", "workload_digest", "slo",
 )  # fmt: skip
 Row = dict[str, Any]
 

@@ -19,6 +19,8 @@ An engine with a sliding window releases the oldest block of a request again and
 runs: where that happens more than twice, it is no contradiction. Tasks and blocks are looked at in
 swimlanes of the runtime as well, the rest in recordings only.
 
+Also, in any recording: rows lack a value that the recorder writes in every row.
+
 ## Why it hurts
 Either the engine did what it must not do, such as running a request that it had ended, or the
 recording is wrong. In both cases other findings, and all figures about these rows, are in doubt.
@@ -48,6 +50,7 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.views.batches import when_formed
 from stepscope.analyzers.views.declared import block_size
+from stepscope.analyzers.views.partial import missing_values
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
 from stepscope.ingest.trace import Trace
 
@@ -81,12 +84,11 @@ class RowsContradict:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether steps, batches or blocks were recorded, and no row of theirs is missing."""
-        return _has_all_blocks(trace) or (
-            trace.manifest.is_recording
-            and any(
-                trace.has(table) and trace.manifest.is_whole(table)
-                for table in ("steps", "batch_rows", "outputs")
-            )
+        if missing_values(trace) or _has_all_blocks(trace):
+            return True
+        return trace.manifest.is_recording and any(
+            trace.has(table) and trace.manifest.is_whole(table)
+            for table in ("steps", "batch_rows", "outputs")
         )
 
     def check(self, trace: Trace) -> list[Finding]:
@@ -96,11 +98,12 @@ class RowsContradict:
         )
         if trace.manifest.is_recording:
             found += _of_requests(trace)
+        missing = [finding(self, line, FIX) for line in missing_values(trace)]
         if not found:
-            return []
+            return missing
         end_ns = pl.col("ts_ns").alias("end_ns")
         rows = pl.concat(found).with_columns(end_ns).sort("ts_ns", "rank", "says").collect()
-        return each(self, rows, self._finding, FIX, self.limit)
+        return [*missing, *each(self, rows, self._finding, FIX, self.limit)]
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         return finding(self, row["says"], FIX, at={**row, "end_ns": None})

@@ -59,6 +59,7 @@ def info(trace: Path, form: str, open_trace: OpenTrace) -> None:
 def as_dict(trace: Trace) -> dict[str, Any]:
     """Return what a program wants to know: the manifest, tables, and which rules could judge."""
     from stepscope.analyzers.check.coverage import coverage
+    from stepscope.analyzers.views.partial import partial
     from stepscope.ingest.derive.order import how_known
     from stepscope.ingest.display import steps_by_kind, table_rows
     from stepscope.ingest.summary import extents, kinds, lengths, rings
@@ -82,6 +83,7 @@ def as_dict(trace: Trace) -> dict[str, Any]:
             name: {"rows": rows, "state": state or "complete"}
             for name, rows, state in table_rows(trace.manifest, trace.rows_by_table())
         },
+        "partial": list(partial(trace)),
         "coverage": coverage(trace).as_dict(),
     }
 
@@ -252,8 +254,9 @@ def _spelt(what: str) -> str:
 
 
 def _note_lines(trace: Trace) -> list[str]:
+    from stepscope.analyzers.views.partial import partial
     from stepscope.app.present.blocks import Items
     from stepscope.app.present.plain_text import lines
     from stepscope.ingest.display import doubts
 
-    return lines([Items(tuple(doubts(trace.manifest)))])
+    return lines([Items((*doubts(trace.manifest), *partial(trace)))])

@@ -44,6 +44,7 @@ def _answer(held: HeldTraces, asked: Opened) -> Answer:
 
 def _facts(opened: HeldTrace) -> dict[str, Any]:
     from stepscope.analyzers.check.coverage import coverage
+    from stepscope.analyzers.views.partial import partial
     from stepscope.app.present.about import identity
     from stepscope.ingest.display import notes, steps_by_kind
 
@@ -58,7 +59,7 @@ def _facts(opened: HeldTrace) -> dict[str, Any]:
             "read": report.read, "skipped": report.skipped, "repaired": report.repaired,
             "inferred": report.inferred,
         },
-        "to_know_first": list(notes(trace.manifest)),
+        "to_know_first": [*notes(trace.manifest), *partial(trace)],
     }  # fmt: skip
 
 

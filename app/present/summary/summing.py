@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from stepscope.analyzers.latency.blame import Blame
 from stepscope.analyzers.summary.slo import Slo
-from stepscope.app.present.blocks import Heading, Paragraph, Tone
+from stepscope.analyzers.views.partial import partial
+from stepscope.app.present.blocks import Heading, Items, Paragraph, Tone
 from stepscope.app.present.summary.core_words import core_parts
 from stepscope.app.present.summary.parts import Part, Summary
 from stepscope.app.present.summary.profile import profile_parts, step_parts
@@ -21,12 +24,19 @@ FITS = (
 def summary(trace: Trace, blamed: Blame, slo: Slo | None = None) -> Summary:
     """Sum a trace up; `blamed` is its blame. Reads rows, so a front calls it from a thread."""
     parts = (
+        *_partial_parts(trace),
         *serving_parts(trace, blamed, slo),
         *profile_parts(trace),
         *core_parts(trace),
         *step_parts(trace),
     )
     return Summary(parts or (_nothing(trace),))
+
+
+def _partial_parts(trace: Trace) -> Iterator[Part]:
+    """What the recording lacks, so that some of the figures are made of the rest."""
+    if lines := partial(trace):
+        yield Part((Heading("partial", "figures are of what is recorded"), Items(lines)))
 
 
 def _nothing(trace: Trace) -> Part:

@@ -53,7 +53,7 @@ def recorded() -> Tables:
 
 def ghost(tables: Tables) -> None:
     again = {"step": 8, "ts_ns": 80, "request": "r", "phase": "decode", "num_tokens": 1}
-    tables["batch_rows"].append(again)
+    tables["batch_rows"].append({**again, "num_computed": 12})
 
 
 def lost_token(tables: Tables) -> None:
@@ -127,8 +127,9 @@ def test_an_edited_recording_is_noticed_where_it_was_edited(
 
 def scheduled_ahead(tables: Tables) -> None:
     tables["batch_rows"].append(
-        {"step": 5, "ts_ns": 50, "request": "r", "phase": "decode", "num_tokens": 1}
-    )
+        {"step": 5, "ts_ns": 50, "request": "r", "phase": "decode", "num_tokens": 1,
+         "num_computed": 12}
+    )  # fmt: skip
     tables["steps"][5]["num_decode_tokens"] += 1
 
 
@@ -246,6 +247,41 @@ def test_a_recording_with_missing_rows_is_not_judged(status: str) -> None:
     trace = trace_of(**tables, tables=dict.fromkeys(tables, status))
 
     assert check(trace, (RowsContradict(),)).not_applicable == ("TRC007",)
+
+
+@looped(
+    ("table", "column", "line"),
+    [
+        ("steps", "kind", "steps.kind is missing in 4 of 10 rows"),
+        ("steps", "kv_blocks_free", "steps.kv_blocks_free is missing in 4 of 10 rows"),
+        ("outputs", "ts_ns", "outputs.ts_ns is missing in 4 of 10 rows"),
+    ],
+)
+def test_a_value_that_a_recorder_writes_in_every_row_is_missed(
+    table: str, column: str, line: str
+) -> None:
+    tables: Any = recorded()
+    for row in tables[table][3:7]:
+        row[column] = None
+
+    assert [found.message for found in RowsContradict().check(trace_of(**tables))] == [line]
+
+
+def test_a_column_that_was_never_recorded_is_not_missed() -> None:
+    tables: Any = recorded()
+    for row in tables["steps"]:
+        row["kv_blocks_free"] = None
+
+    assert RowsContradict().check(trace_of(**tables)) == []
+
+
+def test_more_contradictions_than_are_listed_are_counted() -> None:
+    tables: Any = recorded()
+    del tables["steps"][2:]
+
+    *listed, rest = RowsContradict(limit=3).check(trace_of(**tables))
+
+    assert (len(listed), rest.count) == (3, 5)
 
 
 @pytest.mark.parametrize("name", ["fcfs-preemption", "waiting-queue"])

@@ -1,0 +1,129 @@
+"""What a recording lacks in part, in a line each: figures made of the rest say so with these.
+
+A column that is null throughout was not recorded, and a figure that needs it is null. Two things
+leave a figure that is not the one of the whole recording. A column that a recorder fills in on
+every row may have gaps: counts, sums and rates are then of a part of the rows. And a figure may be
+made of something else, such as waiting requests of events where no step counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+import polars as pl
+
+from stepscope.analyzers.findings.wording import times
+from stepscope.analyzers.views.known import any_row, knows
+from stepscope.ingest.schema import TABLES
+from stepscope.ingest.trace import Trace
+
+ON_EVERY_ROW = {
+    "steps": (
+        "dur_ns", "num_prefill_reqs", "num_decode_reqs", "num_prefill_tokens", "num_decode_tokens",
+        "kv_blocks_free", "kv_blocks_total",
+    ),
+    "batch_rows": ("num_computed", "prompt_len"),
+    "tasks": ("outcome",),
+    "core_spans": ("ready_ns", "dispatch_ns"),
+    "collectives": ("group",),
+    "outputs": ("source_step",),
+}  # fmt: skip
+"""Columns that may be null in the schema, and that a rank records on every row or on none."""
+
+_lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def partial(trace: Trace) -> tuple[str, ...]:
+    """Return a line for all that makes figures of a recording partial, or of another source.
+
+    Other formats leave out what they do not know, and their readers say so: of them there is none.
+    """
+    if not trace.manifest.is_recording:
+        return ()
+    return (*missing_values(trace), *_other_sources(trace))
+
+
+def missing_values(trace: Trace) -> tuple[str, ...]:
+    """Return a line for each column of a recording with gaps, in the order of the schema.
+
+    Gaps are nulls in required columns, and in those of ON_EVERY_ROW where the rank has values. A
+    step after the last that ended may have no duration.
+    """
+    if not trace.manifest.is_recording:
+        return ()
+    if trace not in _lines:
+        _lines[trace] = tuple(_missing(trace))
+    return _lines[trace]
+
+
+def _missing(trace: Trace) -> list[str]:
+    tables = [table for table in TABLES if trace.has(table.name)]
+    gaps = pl.collect_all(
+        _gaps(trace.table(table.name), table.name, table.required) for table in tables
+    )
+    return [
+        f"{table.name}.{name} is missing in {num:,} of {times(trace.num_rows(table.name), 'row')}"
+        for table, found in zip(tables, gaps, strict=True)
+        for name, num in found.row(0, named=True).items()
+        if num
+    ]
+
+
+def _gaps(rows: pl.LazyFrame, table: str, required: tuple[str, ...]) -> pl.LazyFrame:
+    steady = ON_EVERY_ROW.get(table, ())
+    by_rank = rows.group_by("rank").agg(
+        *(pl.col(name).null_count() for name in required),
+        *(_unless_throughout(name) for name in steady),
+    )
+    return by_rank.select(pl.col(*required, *steady).sum())
+
+
+def _unless_throughout(name: str) -> pl.Expr:
+    column = pl.col(name)
+    gaps = column.null_count()
+    if name == "dur_ns":
+        last_ended_ns = pl.col("ts_ns").filter(column.is_not_null()).max()
+        gaps = (column.is_null() & (pl.col("ts_ns") < last_ended_ns)).sum()
+    return pl.when(column.count() > 0).then(gaps).otherwise(0).alias(name)
+
+
+def _other_sources(trace: Trace) -> Iterator[str]:
+    """What figures are made of where that is not recorded which they usually are made of."""
+    has_steps, has_batches = knows(trace, "steps.ts_ns"), trace.has("batch_rows")
+    if has_batches and not trace.has("lifecycle"):
+        yield "no lifecycle is recorded: requests are those in batches, from the first to the last"
+    if has_batches and not has_steps:
+        yield "no steps are recorded: a batch is taken to last until the next one"
+    yield from without_durations(trace)
+    if trace.has("lifecycle") and not knows(trace, "steps.num_waiting"):
+        yield "no step counts waiting requests: they are counted from the events of requests"
+    if has_batches and trace.has("decisions") and not knows(trace, "batch_rows.is_final_chunk"):
+        yield "no batch says which chunk ends a prefill: time behind a chunk counts as no-budget"
+    if has_batches and not knows(trace, "batch_rows.is_recompute") and _was_preempted(trace):
+        yield "no batch says what is computed again: recomputation counts as prefill and decode"
+    if not knows(trace, "decisions.holder") and _is_behind_a_head(trace):
+        yield "no decision names the head of the queue: time behind it counts as head"
+    if trace.has("tasks") and not knows(trace, "core_spans.end_ns"):
+        yield "no core is known to have executed: dispatch counts as prefill and decode"
+
+
+def without_durations(trace: Trace) -> Iterator[str]:
+    """Return the line on steps that do not say how long they took and have one after them."""
+    unknown = trace.steps.filter(pl.col("dur_ns").is_null(), pl.col("ts_ns").is_not_null())
+    is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank")
+    last = trace.steps.filter(is_last, pl.col("dur_ns").is_null())
+    counts = [rows.select(pl.len()).collect().item() for rows in (unknown, last)]
+    if (num := counts[0] - counts[1]) > 0:
+        yield (
+            f"{times(num, 'step')} without a duration: each is taken to last until the next one, "
+            "so that no time between two of them is idle"
+        )
+
+
+def _was_preempted(trace: Trace) -> bool:
+    return any_row(trace.lifecycle.filter(pl.col("event") == "preempt"))
+
+
+def _is_behind_a_head(trace: Trace) -> bool:
+    return any_row(trace.decisions.filter(pl.col("resource") == "queue"))
