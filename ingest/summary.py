@@ -38,7 +38,7 @@ def tokens_came(trace: Trace) -> pl.LazyFrame:
     They are counted in `outputs`, placeholders aside, or else are what `lifecycle` says that was
     generated, of requests that got a token.
     """
-    is_token = ~pl.col("is_placeholder").fill_null(value=False)
+    is_token = ~pl.col("is_placeholder").fill_null(value=False) & pl.col("request").is_not_null()
     came = trace.outputs.filter(is_token).group_by("rank", "request").agg(num_tokens=pl.len())
     if not trace.has("outputs"):
         told = trace.lifecycle.group_by("rank", "request").agg(pl.col("num_generated").max())

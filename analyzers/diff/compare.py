@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -56,9 +56,9 @@ class Difference:
     "diverged", or "incomparable" (they have no table in common). `firsts` tells for each stage that
     both recorded the first rank and step at which it differs, None if it never does; `slower` is
     the first step that took another time, where times are simulated: measured ones never agree.
-    `not_compared` are the stages that only one recorded. Requests are called as in A; `pairing`
-    says which of them have another id in B, and `renumbered` how many KV blocks have another number
-    there, as far as the same was done with them.
+    `not_compared` are the stages that only one recorded, and columns of others. Requests are called
+    as in A; `pairing` says which of them have another id in B, and `renumbered` how many KV blocks
+    have another number there, as far as the same was done with them.
     """
 
     a: str
@@ -80,7 +80,12 @@ def diff(a: Trace, b: Trace) -> Difference:
     pairing = pair(a, b)
     b = pairing.b
     in_a, in_b = (_recorded(each) for each in (a, b))
-    shared = [stage for stage in STAGES if stage.name in in_a & in_b and _any_row(stage, a, b)]
+    recorded = [stage for stage in STAGES if stage.name in in_a & in_b and _any_row(stage, a, b)]
+    lacking = {stage.name: _in_one(stage, a, b) for stage in recorded}
+    shared = [
+        replace(stage, columns=tuple(each for each in stage.columns if each not in names))
+        for stage, names in zip(recorded, lacking.values(), strict=True)
+    ]
     began = _first_step(a, b)
     firsts = {stage.name: first_steps(stage, a, b, began) for stage in shared}
     in_steps = {name: each.filter(pl.col("step") >= began) for name, each in firsts.items()}
@@ -99,7 +104,7 @@ def diff(a: Trace, b: Trace) -> Difference:
         shorter,
         {name: _first(frame) for name, frame in in_steps.items()},
         _first_slower(a, b),
-        tuple(stage.name for stage in STAGES if stage.name in in_a ^ in_b),
+        tuple(_not_compared(in_a ^ in_b, lacking)),
         outcomes(a, b),
         pairing,
         renumbered(a, b, in_steps[KV_BLOCKS]) if KV_BLOCKS in in_steps else 0,
@@ -114,15 +119,40 @@ def _any_row(stage: Stage, *traces: Trace) -> bool:
 def _recorded(trace: Trace) -> set[str]:
     """The stages that the trace tells of, which it also does if it says that nothing happened.
 
-    Rows in which none of what is compared has a value were not recorded for it.
+    Rows in which none of what is compared has a value were not recorded for it, nor were those of
+    which nothing says that they are the stage's.
     """
     complete = {name for name, state in trace.manifest.tables.items() if state == "complete"}
     return {
         stage.name
         for stage in STAGES
         if (stage.table in complete and not trace.has(stage.table))
-        or any(knows(trace, f"{stage.table}.{column}") for column in stage.columns)
+        or (
+            knows(trace, *(f"{stage.table}.{column}" for column in stage.selected_by))
+            and any(knows(trace, f"{stage.table}.{column}") for column in stage.columns)
+        )
     }
+
+
+def _in_one(stage: Stage, a: Trace, b: Trace) -> tuple[str, ...]:
+    """The columns of a stage that only one of two traces with such rows recorded."""
+    if not all(each.has(stage.table) for each in (a, b)):
+        return ()
+    names = [f"{stage.table}.{column}" for column in stage.columns]
+    return tuple(
+        column
+        for column, name in zip(stage.columns, names, strict=True)
+        if knows(a, name) != knows(b, name)
+    )
+
+
+def _not_compared(in_one: set[str], lacking: dict[str, tuple[str, ...]]) -> Iterator[str]:
+    """What only one trace recorded: stages, and of others the columns, as `decisions: resource`."""
+    for stage in STAGES:
+        if stage.name in in_one:
+            yield stage.name
+        elif names := lacking.get(stage.name):
+            yield f"{stage.name}: {', '.join(names)}"
 
 
 def _first(firsts: pl.DataFrame) -> tuple[int, int] | None:

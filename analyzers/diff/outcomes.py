@@ -9,6 +9,8 @@ import polars as pl
 
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.analyzers.views.batches import tokens
+from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.partial import partial
 from stepscope.analyzers.views.requests import REQUEST
 from stepscope.analyzers.views.token_gaps import token_gaps
 from stepscope.ingest.quantiles import quantile_of
@@ -17,6 +19,8 @@ from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
 ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject", "failed": "error"}
+NOT_RECORDED = {"waiting", "unknown"}
+"""Causes of time that has another cause, which is not recorded."""
 SERVED = ("outcome", "latency_ns", "ttft_ns", "num_preempted")
 
 
@@ -29,12 +33,14 @@ class Outcomes:
     where it finished in both, and `change` is "gained", "lost" or null. `totals` are numbers of
     both runs by name, None where a trace does not tell: latencies are those of the finished alone,
     and `open` is who was still there at the end. `causes` is the time of each cause of latency, in
-    nanoseconds; None of a run that does not tell. What each total is stands at `totals`.
+    nanoseconds; None of a run that does not tell. What each total is stands at `totals`. `partial`
+    says what each recording lacks, so that some of its figures are partial.
     """
 
     requests: pl.DataFrame
     totals: dict[str, Pair]
     causes: dict[str, Pair]
+    partial: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def whose(self) -> str:
@@ -50,9 +56,10 @@ def outcomes(a: Trace, b: Trace) -> Outcomes:
     both = both.rename({name: f"{name}_a" for name in SERVED})
     came = [_totals(trace, each) for trace, each in zip((a, b), served, strict=True)]
     return Outcomes(
-        _compared(both).sort("rank", "request"),
+        _compared(both, a, b).sort("rank", "request"),
         {name: (came[0][name], came[1][name]) for name in came[0]},
-        _causes(ours, theirs),
+        _causes((a, b), (ours, theirs)),
+        (partial(a), partial(b)),
     )
 
 
@@ -79,12 +86,25 @@ def _served(trace: Trace, blamed: Blame) -> pl.DataFrame:
         .with_columns(ttft_ns=pl.col("first_token_ns") - pl.col("arrive_ns"))
         .join(preempted.agg(num_preempted=pl.len()).collect(), on=REQUEST, how="left")
         .select(*REQUEST, *SERVED)
-        .with_columns(pl.col("num_preempted").fill_null(0))
+        .with_columns(
+            pl.when(pl.lit(_tells_of_moves(trace))).then(pl.col("num_preempted").fill_null(0))
+        )
     )
 
 
-def _compared(both: pl.DataFrame) -> pl.DataFrame:
-    """A request that finished in one run alone gained or lost, whatever the times are."""
+def _tells_of_moves(trace: Trace) -> bool:
+    """Tell whether events say whose they are and when: else nobody is known not to have moved."""
+    return knows(trace, *(f"lifecycle.{name}" for name in ("request", "event", "ts_ns")))
+
+
+def _compared(both: pl.DataFrame, a: Trace, b: Trace) -> pl.DataFrame:
+    """A request that finished in one run alone gained or lost, whatever the times are.
+
+    Where one run does not tell who finished, none did either.
+    """
+    if not (_tells_of_moves(a) and _tells_of_moves(b)):
+        unknown = pl.lit(None, pl.Int64), pl.lit(None, pl.String)
+        return both.with_columns(gain_ns=unknown[0], change=unknown[1])
     finished = [pl.col(f"outcome_{run}").eq_missing("finish") for run in "ab"]
     gain = pl.when(*finished).then(pl.col("latency_ns_a") - pl.col("latency_ns_b"))
     gained = (finished[1] & ~finished[0]) | (gain > 0)
@@ -164,13 +184,18 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
     }
 
 
+def _tells_of_causes(trace: Trace, spent: dict[str, int]) -> bool:
+    """Tell whether a cause that took no time of a run is known to have taken none."""
+    is_recording = trace.manifest.is_recording
+    return not is_recording or not (partial(trace) or spent.keys() & NOT_RECORDED)
+
+
 def _whole(number: Any) -> int | None:
     return None if number is None else round(number)
 
 
-def _causes(ours: Blame, theirs: Blame) -> dict[str, Pair]:
+def _causes(traces: tuple[Trace, Trace], runs: tuple[Blame, Blame]) -> dict[str, Pair]:
     """The time of requests by cause; that of a run is none of it where the other's requests are."""
-    runs = (ours, theirs)
     some_are_named = any(run.names_requests for run in runs)
     spent = [
         {each.cause.name: each.total_ns for each in run.totals()}
@@ -180,7 +205,8 @@ def _causes(ours: Blame, theirs: Blame) -> dict[str, Pair]:
     ]
     # Of a run whose requests it names these are all causes; one without any says nothing of others.
     absent = [
-        0 if run.names_requests or known else None for run, known in zip(runs, spent, strict=True)
+        0 if (run.names_requests or known) and _tells_of_causes(trace, known) else None
+        for trace, run, known in zip(traces, runs, spent, strict=True)
     ]
     return {
         name: (spent[0].get(name, absent[0]), spent[1].get(name, absent[1]))

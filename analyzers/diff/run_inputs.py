@@ -8,9 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.views.known import knows
 from stepscope.ingest.trace import Trace
 
 MANIFEST = ("producer", "scenario", "variant")
+ASKED = ("prompt_len", "max_tokens", "priority", "deadline_ns")
 Key = tuple[str, ...]
 IN_SETTINGS: tuple[Key, ...] = (("given",), ("device", "groups"))
 """What a run was given is in its settings, too, which say what came of it; so are core groups."""
@@ -32,7 +34,12 @@ def inputs(a: Trace, b: Trace) -> Iterator[Input]:
     ours, theirs = (dict(_flat(each.manifest.config)) for each in (a, b))
     for key in dict.fromkeys((*ours, *theirs)):
         yield from _different(".".join(key), ours.get(key), theirs.get(key))
-    yield from _requests(_asked(a), _asked(b))
+    asked = [
+        name for name in ASKED if knows(a, f"lifecycle.{name}") == knows(b, f"lifecycle.{name}")
+    ]
+    ours, theirs = _asked(a, asked), _asked(b, asked)
+    if ours and theirs:  # a trace without arrivals does not say who came
+        yield from _requests(ours, theirs)
 
 
 def _different(what: str, a: Any, b: Any) -> Iterator[Input]:
@@ -68,8 +75,11 @@ def _some(names: set[str], most: int = 6) -> str:
     return ", ".join(listed[:most]) + more
 
 
-def _asked(trace: Trace) -> dict[str, Any]:
-    """What each request asked for, by id: as the workload has it, else as it arrived."""
+def _asked(trace: Trace, names: list[str]) -> dict[str, Any]:
+    """What each request asked for, by id: as the workload has it, else as it arrived.
+
+    `names` are the columns of an arrival that both runs recorded.
+    """
     listed = (trace.manifest.workload or {}).get("requests")
     if isinstance(listed, list) and listed:
         return {
@@ -78,6 +88,6 @@ def _asked(trace: Trace) -> dict[str, Any]:
             if isinstance(each, dict) and "id" in each
         }
     deadline = pl.col("deadline_ns") - pl.col("ts_ns")  # clocks of two runs begin anywhere
-    asked = ["request", "prompt_len", "max_tokens", "priority", deadline]
+    asked = ["request", *(deadline if name == "deadline_ns" else name for name in names)]
     came = trace.lifecycle.filter(pl.col("event") == "arrive", pl.col("request").is_not_null())
     return {row[0]: row[1:] for row in came.select(asked).collect().iter_rows()}

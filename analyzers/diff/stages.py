@@ -45,6 +45,12 @@ class Stage:
         """The columns of `rows` by which they are compared."""
         return tuple(NTH if name == self.numbered else name for name in self.columns)
 
+    @property
+    def selected_by(self) -> tuple[str, ...]:
+        """The columns that say which rows of the table are the stage's, and in which step."""
+        names = () if self.only is None else tuple(self.only.meta.root_names())
+        return ("step", *dict.fromkeys(names), *([self.numbered] if self.numbered else []))
+
     def rows(self, trace: Trace) -> pl.LazyFrame:
         """The trace's rows of the stage, as they were recorded."""
         kept = trace.table(self.table).filter(pl.col("step").is_not_null())

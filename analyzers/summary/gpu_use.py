@@ -121,14 +121,23 @@ def with_cores(sums: pl.DataFrame, trace: Trace) -> pl.DataFrame:
 def steps_by_kind(trace: Trace) -> pl.DataFrame:
     """The steps by kind: kind, num, and what is known of them.
 
-    Columns: mean_ns and most_ns (how long they took), num_tokens (prefill and decode together),
+    Columns: mean_ns and most_ns (how long they took), num_tokens (prefill and decode together,
+    of steps that tell of all that they have),
     and of those of which it is known, num_on_gpu, how busy_ns the GPU was with what they launched,
     and lasted_ns, how long these took.
     """
     length, busy = pl.col("dur_ns"), pl.col("gpu_busy_ns")
     on_device = busy.is_not_null() & length.is_not_null()
-    tokens = pl.sum_horizontal("num_prefill_tokens", "num_decode_tokens")
-    are_known = pl.any_horizontal(pl.col("num_prefill_tokens", "num_decode_tokens").is_not_null())
+    counts = pl.col("num_prefill_tokens", "num_decode_tokens")
+    tokens = pl.sum_horizontal(counts)
+    # A step of one kind has no tokens of the other, whether it says so or not.
+    are_known = (
+        pl.when(pl.col("kind") == "prefill")
+        .then(pl.col("num_prefill_tokens").is_not_null())
+        .when(pl.col("kind") == "decode")
+        .then(pl.col("num_decode_tokens").is_not_null())
+        .otherwise(pl.all_horizontal(counts.is_not_null()))
+    )
     return (
         trace.steps.with_columns(pl.col("kind").fill_null("unknown"))
         .group_by("kind")

@@ -79,7 +79,9 @@ class Judged:
 
     @property
     def span_ns(self) -> int:
-        """From the first arrival to the last end."""
+        """From the first arrival to the last end; 0 where no arrival is known."""
+        if self.requests["so_far_ns"].is_null().all():
+            return 0
         told = self.requests.select(pl.col("ended_ns").max() - pl.col("arrive_ns").min()).item()
         return int(told or 0)
 
@@ -93,7 +95,9 @@ class Judged:
 
     @property
     def throughput(self) -> float | None:
-        """Requests a second that finished."""
+        """Requests a second that finished; None as for `goodput`."""
+        if self.counts[UNKNOWN] == len(self.requests):
+            return None
         finished = int(self.requests["outcome"].eq_missing(FINISHED).sum())
         return finished / (self.span_ns / SECOND) if self.span_ns else None
 

@@ -85,6 +85,8 @@ def outcome_lines(found: Difference, rules: Results | None) -> Iterator[str]:
     if causes := causes_table(found):
         yield ""
         yield from table_lines(causes)
+    for run, lines in zip("AB", found.outcomes.partial, strict=True):
+        yield from (f"{run} is partial: {line}" for line in lines)
     for change, those in who_told(found):
         yield ""
         yield change
@@ -204,7 +206,7 @@ def _firsts(found: Difference) -> Iterator[str]:
 def _row(row: Mapping[str, Any] | None, columns: Sequence[str]) -> str:
     if row is None:
         return "nothing more in this step"
-    said = [f"{_label(name)} {row[name]}" for name in columns if row[name] is not None]
+    said = [f"{_label(name)} {row[name]}" for name in columns if row.get(name) is not None]
     return _short(", ".join(said)) or "a row without any value"
 
 

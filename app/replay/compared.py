@@ -99,6 +99,7 @@ def _as_dict(found: Difference, known: Known, results: Results | None) -> dict[s
         "first_steps": {name: _place(first) for name, first in found.firsts.items()},
         "first_other_duration": _place(found.slower),
         "not_compared": list(found.not_compared),
+        "partial": _by_run(map(list, found.outcomes.partial)),
         "totals": found.outcomes.totals,
         "causes_ns": found.outcomes.causes,
         "requests": found.outcomes.requests.to_dicts(),

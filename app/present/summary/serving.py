@@ -138,7 +138,7 @@ def _latencies(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
 
 def _spread(name: str, told: Distribution | None) -> tuple[object, ...]:
     if told is None:
-        return (name, 0, *(None for _ in QUANTILES))
+        return (name, None, *(None for _ in QUANTILES))
     return (name, told.num, *(duration(told.quantiles_ns[each]) for each in QUANTILES))
 
 

@@ -21,6 +21,7 @@ from stepscope.analyzers.summary.gpu_use import (
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.schema import TABLES
+from stepscope.ingest.schema import PHASES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.traces import trace_of
@@ -201,10 +202,11 @@ def test_steps_of_every_file_by_kind_are_those_of_a_plain_count(name: str) -> No
             for each in own
             if each["gpu_busy_ns"] is not None and each["dur_ns"] is not None
         ]
+        counts = [f"num_{phase}_tokens" for phase in PHASES if kind not in PHASES or kind == phase]
         tokens = [
             (each["num_prefill_tokens"] or 0) + (each["num_decode_tokens"] or 0)
             for each in own
-            if each["num_prefill_tokens"] is not None or each["num_decode_tokens"] is not None
+            if all(each[name] is not None for name in counts)
         ]
         assert row["most_ns"] == max(lasted, default=None)
         assert row["mean_ns"] == (pytest.approx(sum(lasted) / len(lasted)) if lasted else None)
