@@ -256,7 +256,8 @@ def _use(trace: Trace, gpus: pl.DataFrame) -> dict[str, Any]:
         told["gpu_busy"] = gpus["busy_ns"].sum() / window
         told["gpu_exposed"] = gpus["communication_ns"].sum() / window
     if window := int(cores["window_ns"].sum() or 0):
-        told["cores_run"] = cores["run_ns"].sum() / window
+        if not cores["run_ns"].null_count():
+            told["cores_run"] = cores["run_ns"].sum() / window
         if not cores["held_ns"].null_count():
             told["cores_held"] = cores["held_ns"].sum() / window
     return told

@@ -18,7 +18,6 @@ from stepscope.ingest.trace import Trace
 
 CORE = ("rank", "group", "core_kind", "core")
 KERNEL = ("kernel", "shape")
-SINCE = ("core_spans.ready_ns", "core_spans.dispatch_ns")
 
 
 def core_use(trace: Trace) -> pl.DataFrame:
@@ -26,8 +25,10 @@ def core_use(trace: Trace) -> pl.DataFrame:
 
     Columns: rank, group, core_kind, core, num_blocks, run_ns, held_ns and window_ns: from the first
     dispatch (or begin) of a block of the rank to the last moment that is told of any. A block that
-    never ended runs until then.
+    never ended runs until then. run_ns is null where no end is recorded, held_ns where no end or no
+    dispatch is.
     """
+    knows_runs, knows_holds = _known_times(trace)
     blocks = _placed(trace)
     length = pl.col("to_ns") - pl.col("from_ns")
     ran = merged(blocks, CORE).group_by(CORE).agg(run_ns=length.sum())
@@ -39,10 +40,22 @@ def core_use(trace: Trace) -> pl.DataFrame:
             window_ns=pl.col("window_ns").first(),
         )
         .join(ran, on=CORE, how="left", nulls_equal=True)
-        .with_columns(pl.col("run_ns").fill_null(0))
+        .with_columns(
+            run_ns=pl.when(pl.lit(knows_runs)).then(pl.col("run_ns").fill_null(0)),
+            held_ns=pl.when(pl.lit(knows_holds)).then("held_ns"),
+        )
         .sort(CORE, nulls_last=True)
         .collect()
     )
+
+
+def _known_times(trace: Trace) -> tuple[bool, bool]:
+    """Tell whether it is known how long blocks ran, and how long cores were held for them.
+
+    Where no block has an end and tasks retired all the same, ends were not recorded.
+    """
+    runs = knows(trace, "core_spans.end_ns") or not knows(trace, "tasks.retired_ns")
+    return runs, runs and knows(trace, "core_spans.dispatch_ns")
 
 
 def by_kind(use: pl.DataFrame) -> pl.DataFrame:
@@ -54,10 +67,16 @@ def by_kind(use: pl.DataFrame) -> pl.DataFrame:
         use.group_by("core_kind")
         .agg(
             pl.len().alias("num_cores"),
-            pl.col("num_blocks", "run_ns", "held_ns", "window_ns").sum(),
+            pl.col("num_blocks", "window_ns").sum(),
+            *(sum_of_all(name) for name in ("run_ns", "held_ns")),
         )
         .sort("core_kind", nulls_last=True)
     )
+
+
+def sum_of_all(name: str) -> pl.Expr:
+    """The sum of a column; null where a row has no value."""
+    return pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name)
 
 
 def _placed(trace: Trace) -> pl.LazyFrame:
@@ -88,8 +107,8 @@ def kernels_on_cores(trace: Trace) -> pl.DataFrame:
     Columns: kernel (the name of its tasks, with `*` for numbers), shape, num_tasks, num_blocks (of
     which a part ended), held_ns (cores that waited for its blocks to begin), run_ns (of all parts),
     skew_ns and most_skew_ns (of its MIX blocks: from the first part's begin to the last one's;
-    null of others), and dispatch_ns (see `dispatched`; null where ready and dispatch times were not
-    recorded).
+    null of others), and dispatch_ns (see `dispatched`; null where no block says when it was ready).
+    held_ns is null where no dispatch is recorded.
     """
     held = _placed(trace).group_by("rank", "task", "shape").agg(
         held_ns=(pl.col("from_ns") - pl.col("held_ns")).sum()
@@ -107,7 +126,7 @@ def kernels_on_cores(trace: Trace) -> pl.DataFrame:
     by_task = ran.join(held, on=["rank", "task", "shape"], how="left").join(
         skewed, on=["rank", "task"], how="left"
     )
-    knows_since = any(knows(trace, each) for each in SINCE)
+    knows_ready, knows_holds = knows(trace, "core_spans.ready_ns"), _known_times(trace)[1]
     is_mix = pl.col("shape") == "MIX"
     return (
         with_kernel(by_task.collect().lazy(), trace)
@@ -119,7 +138,8 @@ def kernels_on_cores(trace: Trace) -> pl.DataFrame:
             most_skew_ns=pl.col("most_skew_ns").max(),
         )
         .with_columns(
-            dispatch_ns=pl.when(pl.lit(knows_since)).then("dispatch_ns"),
+            dispatch_ns=pl.when(pl.lit(knows_ready)).then("dispatch_ns"),
+            held_ns=pl.when(pl.lit(knows_holds)).then("held_ns"),
             skew_ns=pl.when(is_mix).then("skew_ns"),
         )
         .sort(-pl.col("run_ns"), *KERNEL)

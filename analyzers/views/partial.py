@@ -106,6 +106,8 @@ def _other_sources(trace: Trace) -> Iterator[str]:
         yield "no decision names the head of the queue: time behind it counts as head"
     if trace.has("tasks") and not knows(trace, "core_spans.end_ns"):
         yield "no core is known to have executed: dispatch counts as prefill and decode"
+    if trace.has("core_spans") and not knows(trace, "core_spans.dispatch_ns"):
+        yield "no dispatch is recorded: shares of cores are of the time from the first begin"
 
 
 def without_durations(trace: Trace) -> Iterator[str]:

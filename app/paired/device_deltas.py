@@ -147,4 +147,5 @@ def _whole(found: Mapping[str, Any] | None, column: str) -> int | None:
 
 def _part(found: Mapping[str, Any] | None, part: str, whole: str) -> float | None:
     """One column as a share of another; None where that is nothing, or not known."""
-    return found[part] / found[whole] if found and found[whole] else None
+    known = found and found[part] is not None and found[whole]
+    return found[part] / found[whole] if found and known else None

@@ -40,7 +40,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
 from stepscope.analyzers.rules.cor.naming import with_label
-from stepscope.analyzers.rules.cor.occupancy import BLOCK
+from stepscope.analyzers.rules.cor.occupancy import BLOCK, knows_ends
 from stepscope.analyzers.views.known import CLOCK, any_row
 from stepscope.ingest.trace import Trace
 
@@ -62,8 +62,8 @@ class MixOnOccupiedGroup:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether any MIX block ran."""
-        return any_row(trace.core_spans.filter(pl.col("shape") == "MIX"))
+        """Tell whether any MIX block ran, and it is known which blocks ended."""
+        return knows_ends(trace) and any_row(trace.core_spans.filter(pl.col("shape") == "MIX"))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""

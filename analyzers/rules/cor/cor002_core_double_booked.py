@@ -40,11 +40,12 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import (
     holds,
+    knows_ends,
     run_in_turn,
     with_holder,
     with_holder_named,
 )
-from stepscope.analyzers.views.known import CLOCK, knows
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -68,7 +69,7 @@ class CoreDoubleBooked:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether ends are recorded, or none can be missing."""
-        return knows(trace, "core_spans.end_ns") or trace.manifest.is_whole("core_spans")
+        return knows_ends(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per block that began too early, in order of time."""

@@ -37,8 +37,8 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
-from stepscope.analyzers.rules.cor.occupancy import holds
-from stepscope.analyzers.views.known import CLOCK, knows
+from stepscope.analyzers.rules.cor.occupancy import holds, knows_ends
+from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -63,8 +63,7 @@ class DependencyViolated:
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether ends are recorded, or none can be missing."""
-        ends = ("core_spans.end_ns", "tasks.retired_ns")
-        return any(knows(trace, end) for end in ends) or trace.manifest.is_whole("core_spans")
+        return knows_ends(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per pair of kernels, the one with most edges first."""

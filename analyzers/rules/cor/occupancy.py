@@ -13,7 +13,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import joined
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.schema import CORE_KINDS, CORE_SLOTS, SHAPES
 from stepscope.ingest.times import FAR_NS
@@ -25,6 +25,16 @@ POOL = ("rank", "shape")
 SHAPE = pl.Enum(SHAPES)  # a small number: groups and sorts much faster than text
 SLOT = pl.Enum(CORE_SLOTS)
 CORE_KIND = pl.Enum(CORE_KINDS)
+
+
+def knows_ends(trace: Trace) -> bool:
+    """Tell whether a block without an end never ended, or whether some ends are known.
+
+    Where no block has an end and tasks retired all the same, ends were not recorded.
+    """
+    if knows(trace, "core_spans.end_ns"):
+        return True
+    return trace.manifest.is_whole("core_spans") and not knows(trace, "tasks.retired_ns")
 
 
 def holds(trace: Trace) -> pl.LazyFrame:

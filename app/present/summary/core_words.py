@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from stepscope.analyzers.summary.core_use import by_kind, core_use, kernels_on_cores
+from stepscope.analyzers.summary.core_use import by_kind, core_use, kernels_on_cores, sum_of_all
 from stepscope.app.present.blocks import Heading, Paragraph, Table, Tone
 from stepscope.app.present.summary.parts import Part
 from stepscope.app.units import duration
@@ -45,7 +45,7 @@ def _by_kind(use: pl.DataFrame) -> Table:
         (
             row["core_kind"] or "unknown", row["num_cores"], row["num_blocks"],
             _share(row["run_ns"], row["window_ns"]), _share(row["held_ns"], row["window_ns"]),
-            duration(row["held_ns"]),
+            _ns(row["held_ns"]),
         )
         for row in by_kind(use).to_dicts()
     ]  # fmt: skip
@@ -64,13 +64,13 @@ def _groups(use: pl.DataFrame) -> Table:
     ]
     held = (
         use.group_by("rank", "group")
-        .agg(*running, pl.col("held_ns", "window_ns").sum())
+        .agg(*running, sum_of_all("held_ns"), pl.col("window_ns").sum())
         .sort("held_ns", "rank", "group", descending=[True, False, False], nulls_last=True)
     )
     rows = [
         (
             _group(row["rank"], row["group"]), *map(_told, (row[kind] for kind in CORE_KINDS)),
-            duration(row["held_ns"]), _share(row["held_ns"], row["window_ns"]),
+            _ns(row["held_ns"]), _share(row["held_ns"], row["window_ns"]),
         )
         for row in held.head(MOST_GROUPS).to_dicts()
     ]  # fmt: skip
@@ -86,7 +86,7 @@ def _kernels(kernels: pl.DataFrame) -> Table:
     rows = [
         (
             fit_middle(row["kernel"], WIDEST_NAME), row["shape"], row["num_tasks"],
-            row["num_blocks"], duration(row["held_ns"] or 0), duration(row["run_ns"]),
+            row["num_blocks"], _ns(row["held_ns"]), duration(row["run_ns"]),
             *map(_ns, (row["skew_ns"], row["most_skew_ns"], row["dispatch_ns"])),
         )
         for row in kernels.head(MOST_KERNELS).to_dicts()
@@ -110,8 +110,8 @@ def _group(rank: int, group: int | None) -> str:
     return f"rank {rank} · {name}" if rank else name
 
 
-def _share(part_ns: int, whole_ns: int) -> str:
-    return f"{part_ns / max(whole_ns, 1):.1%}"
+def _share(part_ns: int | None, whole_ns: int) -> str | None:
+    return None if part_ns is None else f"{part_ns / max(whole_ns, 1):.1%}"
 
 
 def _told(share: float | None) -> str | None:

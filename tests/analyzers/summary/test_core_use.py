@@ -102,6 +102,7 @@ def test_cores_of_every_file_ran_and_were_held_as_their_blocks_say_one_by_one(na
         for row in core_use(trace).to_dicts()
     }
 
+    has_dispatches = any(row["dispatch_ns"] is not None for rows in found.values() for row in rows)
     assert told.keys() == found.keys()
     for key, rows in found.items():
         first, last = windows[key[0]]
@@ -110,7 +111,7 @@ def test_cores_of_every_file_ran_and_were_held_as_their_blocks_say_one_by_one(na
         assert (row["num_blocks"], row["window_ns"]) == (len(rows), last - first)
         assert row["run_ns"] == union(ends)
         if len(rows) <= 600:  # moment by moment it takes the square of that
-            assert row["held_ns"] == held(rows), key
+            assert row["held_ns"] == (held(rows) if has_dispatches else None), key
 
 
 @each_file
