@@ -14,6 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.latency.causes import CAUSES, OF_RESOURCE, PARKED
+from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.requests import REQUEST, events, queue_places
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
@@ -143,7 +144,7 @@ def _decisions(trace: Trace, lines: pl.LazyFrame) -> pl.LazyFrame:
     reason = (
         pl.when(pl.col("verdict").is_in(IN_FAVOUR))
         .then(NOTHING)
-        .when(_was_not_ready())
+        .when(_was_not_ready() & pl.lit(knows(trace, "decisions.resource")))
         .then(NUMBER_OF[PARKED])
         .otherwise(named)
     )

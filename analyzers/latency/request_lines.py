@@ -134,18 +134,27 @@ def _told_or_seen(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
 def _with_all_sampled(lines: pl.LazyFrame, trace: Trace) -> pl.LazyFrame:
     """Set sampled_ns to when the last of `num_first` tokens was, which the client got at once.
 
-    Where tokens have no times that was at the request's end, or when the client got them.
+    Where tokens have no times that was at the request's end, or when the client got them. Where it
+    is not known how many it got at once, they were those sampled by then.
     """
-    several = lines.filter(pl.col("num_first") > 1).select(*REQUEST, "num_first")
+    num_first, is_out = pl.col("num_first"), pl.col("first_out_ns").is_not_null()
+    several = lines.filter(is_out, num_first.is_null() | (num_first > 1))
+    is_last = pl.col("position") == num_first - 1
+    is_by_then = pl.col("ts_ns") <= pl.col("first_out_ns")
     last = (
-        trace.outputs.join(several, on=REQUEST)
-        .filter(pl.col("position") == pl.col("num_first") - 1)
+        trace.outputs.join(several.select(*REQUEST, "num_first", "first_out_ns"), on=REQUEST)
+        .filter(pl.when(num_first.is_null()).then(is_by_then).otherwise(is_last))
         .group_by(REQUEST)
-        .agg(last_ns=pl.col("ts_ns").min())
+        .agg(first_last_ns=pl.col("ts_ns").min(), last_by_then_ns=pl.col("ts_ns").max())
     )
-    told = pl.coalesce("last_ns", "ended_ns", "first_out_ns")
-    is_one = pl.col("num_first").fill_null(1) <= 1
-    sampled = pl.when(is_one).then("sampled_ns").otherwise(pl.min_horizontal(told, "first_out_ns"))
+    told = pl.coalesce("first_last_ns", "ended_ns", "first_out_ns")
+    sampled = (
+        pl.when(num_first > 1)
+        .then(pl.min_horizontal(told, "first_out_ns"))
+        .when(num_first.is_null())
+        .then(pl.coalesce("last_by_then_ns", "sampled_ns"))
+        .otherwise("sampled_ns")
+    )
     return lines.join(last, on=REQUEST, how="left").with_columns(sampled_ns=sampled)
 
 

@@ -189,8 +189,11 @@ def _told(trace: Trace) -> dict[str, Any]:
 
 
 def _workload_digest(trace: Trace) -> str | None:
-    """The same for the same requests in the same order, whatever the engine did with them."""
-    asked = ("prompt_len", "max_tokens", "priority")
+    """The same for the same requests in the same order, whatever the engine did with them.
+
+    A request without a priority has that of all: 0.
+    """
+    asked = ("prompt_len", "max_tokens", pl.col("priority").fill_null(0))
     arrivals = (
         trace.lifecycle.filter(pl.col("event") == "arrive")
         .sort("ts_ns", "rank", maintain_order=True)

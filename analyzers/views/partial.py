@@ -15,7 +15,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.known import any_row, knows
-from stepscope.ingest.schema import TABLES
+from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
 
 ON_EVERY_ROW = {
@@ -32,6 +32,7 @@ ON_EVERY_ROW = {
 """Columns that may be null in the schema, and that a rank records on every row or on none."""
 
 _lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
+_partial: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 
 
 def partial(trace: Trace) -> tuple[str, ...]:
@@ -41,7 +42,9 @@ def partial(trace: Trace) -> tuple[str, ...]:
     """
     if not trace.manifest.is_recording:
         return ()
-    return (*missing_values(trace), *_other_sources(trace))
+    if trace not in _partial:
+        _partial[trace] = (*missing_values(trace), *_other_sources(trace))
+    return _partial[trace]
 
 
 def missing_values(trace: Trace) -> tuple[str, ...]:
@@ -57,8 +60,25 @@ def missing_values(trace: Trace) -> tuple[str, ...]:
     return _lines[trace]
 
 
+def has_required(trace: Trace, table: str) -> bool:
+    """Tell whether rows of a recording's table, if any, have what they say nothing without."""
+    if not trace.manifest.is_recording or not trace.has(table):
+        return True
+    return knows(trace, *(f"{table}.{column}" for column in BY_NAME[table].required))
+
+
 def _missing(trace: Trace) -> list[str]:
-    tables = [table for table in TABLES if trace.has(table.name)]
+    recorded = [table for table in TABLES if trace.has(table.name)]
+    nulls = pl.collect_all(
+        trace.table(table.name)
+        .select(*table.required, *ON_EVERY_ROW.get(table.name, ()))
+        .null_count()
+        for table in recorded
+    )
+    # Few recordings have any, and only of these is it counted by rank.
+    tables = [
+        table for table, num in zip(recorded, nulls, strict=True) if sum(num.row(0, named=False))
+    ]
     gaps = pl.collect_all(
         _gaps(trace.table(table.name), table.name, table.required) for table in tables
     )
@@ -102,6 +122,8 @@ def _other_sources(trace: Trace) -> Iterator[str]:
         yield "no batch says which chunk ends a prefill: time behind a chunk counts as no-budget"
     if has_batches and not knows(trace, "batch_rows.is_recompute") and _was_preempted(trace):
         yield "no batch says what is computed again: recomputation counts as prefill and decode"
+    if trace.has("decisions") and not knows(trace, "decisions.resource"):
+        yield "no decision names what was short: time that a request was left out counts as other"
     if not knows(trace, "decisions.holder") and _is_behind_a_head(trace):
         yield "no decision names the head of the queue: time behind it counts as head"
     if trace.has("tasks") and not knows(trace, "core_spans.end_ns"):

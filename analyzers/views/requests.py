@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.views.interval_union import merged
-from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
@@ -133,7 +133,9 @@ def turns(trace: Trace) -> pl.LazyFrame:
 
 
 def served(trace: Trace) -> pl.LazyFrame:
-    """How long each request was in a batch: rank, request, served_ns; without batches no row.
+    """How long each request was in a batch: rank, request, served_ns.
+
+    Without batches, or times of steps, there is no row.
 
     `again_ns` of it was for nothing but to compute again what a preemption threw away. Where two
     steps that it was in overlap, that time counts once.
@@ -142,7 +144,7 @@ def served(trace: Trace) -> pl.LazyFrame:
 
 
 def _served(trace: Trace) -> pl.LazyFrame:
-    rows = _rows(trace)
+    rows = _rows(trace) if knows(trace, "steps.ts_ns", "steps.dur_ns") else _rows(trace).clear()
     again = rows.filter("is_recompute")
     anew = rows.filter(~pl.col("is_recompute").fill_null(value=False))
     # Few rows compute again, and many do not: the few are looked up, and never the many.

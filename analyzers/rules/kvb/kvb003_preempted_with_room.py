@@ -91,17 +91,18 @@ class PreemptedWithRoom:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         has_room = row["has_room"]
+        for_whom = f" for {row['holder']}" if row["holder"] else ""
         needed = f"{row['needed']} KV blocks with {row['available']} free" if has_room else "none"
         message = (
             f"{times(row['count'], 'preemption')} of {times(row['num_requests'], 'request')} "
             f'{"with room" if has_room else "for no KV block"}, because "{row["reason"]}": '
-            f"first {row['subject']} for {row['holder']}, which needed {needed}"
+            f"first {row['subject']}{for_whom}, which needed {needed}"
         )
         evidence: Evidence = {
             "reason": row["reason"],
             "preemptions": row["count"],
             "requests": row["num_requests"],
-            "first": f"{row['subject']} for {row['holder']}",
+            "first": f"{row['subject']}{for_whom}",
             "needed_blocks": row["needed"],
             "free_blocks": row["available"],
             "spare_blocks at least": row["least_spare"],

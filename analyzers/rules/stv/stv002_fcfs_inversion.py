@@ -52,6 +52,7 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.declared import max_passes
+from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.views.left_out import is_passed_by, left_out
 from stepscope.analyzers.views.requests import (
     ENDS,
@@ -111,6 +112,9 @@ class FcfsInversion:
                 num_younger=pl.col("younger").n_unique(),
             )
             .filter(pl.col("count") >= self.at_least)
+            .with_columns(
+                num_preempted=pl.when(pl.lit(_names_causers(trace))).then("num_preempted")
+            )
             .sort(-pl.col("count").cast(pl.Int64), "ts_ns", *REQUEST)
         )
         found = each(self, gave_way.collect(), self._finding, FIX, self.limit)
@@ -118,14 +122,15 @@ class FcfsInversion:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         count, num_preempted = row["count"], row["num_preempted"]
+        num_passed = count - (num_preempted or 0)
+        preempted = "" if num_preempted is None else f"preempted {times(num_preempted, 'time')}, "
         message = (
-            f"{row['request']} gave way {times(count, 'time')} to younger requests: preempted "
-            f"{times(num_preempted, 'time')}, passed over {times(count - num_preempted, 'time')}, "
-            f"first {row['how']} for {row['younger']}"
+            f"{row['request']} gave way {times(count, 'time')} to younger requests: {preempted}"
+            f"passed over {times(num_passed, 'time')}, first {row['how']} for {row['younger']}"
         )
         evidence: Evidence = {
             "times preempted for a younger": num_preempted,
-            "times passed over": count - num_preempted,
+            "times passed over": num_passed,
             "younger requests": row["num_younger"],
             "first": f"{row['how']} for {row['younger']}",
         }
@@ -135,7 +140,7 @@ class FcfsInversion:
 def _as_declared(found: Finding, trace: Trace) -> Finding:
     """To be passed no more often than the engine is set to let others pass is no warning."""
     bound = max_passes(trace)
-    if not bound or found.evidence["times preempted for a younger"]:
+    if not bound or found.evidence.get("times preempted for a younger", 1):
         return found
     is_within = _num_let_in_before(found, trace) <= bound
     return replace(found, severity=Severity.INFO) if is_within else found
@@ -152,6 +157,12 @@ def _num_let_in_before(found: Finding, trace: Trace) -> int:
     until = min([own["ended_ns"], *turns])
     is_younger = (pl.col("age") > own["age"]) & pl.col("ts_ns").is_between(own["arrive_ns"], until)
     return rows.filter(is_younger & (pl.col("ts_ns") < until)).height
+
+
+def _names_causers(trace: Trace) -> bool:
+    """Tell whether preemptions name the request that they were for, if there was any."""
+    preempted = trace.lifecycle.filter(pl.col("event") == "preempt")
+    return knows(trace, "lifecycle.by_request") or not any_row(preempted)
 
 
 def _inversions(frame: pl.LazyFrame, how: str) -> pl.LazyFrame:

@@ -40,6 +40,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.views.known import any_row
+from stepscope.analyzers.views.partial import without_durations
 from stepscope.analyzers.views.requests import (
     ENDS,
     ENTERS,
@@ -98,6 +99,8 @@ class RequestsLeftOpen:
             .with_columns(ts_ns=pl.coalesce("ts_ns", "trace_end_ns"), end_ns=pl.col("trace_end_ns"))
             .sort("rank")
         )
+        if not trace.has("steps") or any(without_durations(trace)):
+            rows = rows.with_columns(has_no_end=pl.lit(value=False))
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:

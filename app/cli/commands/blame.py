@@ -94,10 +94,10 @@ def blame(
         report("adding up", 0, None)
         blamed = split(trace, request)
         judged = judge(trace, blamed, asked) if asked else None
-    order = _order(blamed, column)
+    order = in_order(blamed, column)
     shown = order.head(min(limit, len(order))) if limit else order
     if form == "json":
-        click.echo(json.dumps(_as_dict(blamed, shown, judged), indent=2))
+        click.echo(json.dumps(as_dict(blamed, shown, judged), indent=2))
     elif form == "csv":
         click.echo(_as_csv(blamed, shown, judged), nl=False)
         click.echo("".join(f"{line}\n" for line in note_lines(blamed)), err=True, nl=False)
@@ -123,7 +123,7 @@ def _column(sort: str) -> str:
     return columns[sort]
 
 
-def _order(blamed: Blame, column: str) -> pl.DataFrame:
+def in_order(blamed: Blame, column: str) -> pl.DataFrame:
     """The requests, the worst first, with their place in the tables of `blamed` as `place`."""
     import polars as pl
 
@@ -193,7 +193,8 @@ def _spaced(lines: Any) -> list[str]:
     return ["", *listed] if listed else []
 
 
-def _as_dict(blamed: Blame, shown: pl.DataFrame, judged: Judged | None) -> dict[str, Any]:
+def as_dict(blamed: Blame, shown: pl.DataFrame, judged: Judged | None) -> dict[str, Any]:
+    """What `--format json` prints of the requests that are `shown`."""
     from stepscope.analyzers.latency.causes import CAUSES
 
     return {

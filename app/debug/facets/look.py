@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from stepscope.analyzers.views.partial import has_required
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.moments import Position
@@ -65,5 +66,7 @@ class Facet:
     def at(self, look: Look) -> pl.DataFrame | None:
         """The rows at a position; None where the trace does not tell, which is not empty."""
         if not all(map(look.debugger.tables.is_recorded, self.needs)):
+            return None
+        if not all(has_required(look.debugger.trace, table) for table in self.needs):
             return None
         return self.read(look)

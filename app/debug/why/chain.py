@@ -91,7 +91,8 @@ class Chain:
     """Why `subject` waits at `at`: the links in order, and the root that they end in.
 
     `asked_at` is the rank at which that was asked, where that has nobody of the name and the rank
-    of `at` has; `num_ranks` have one then.
+    of `at` has; `num_ranks` have one then. `partial` says what the recording lacks, so that another
+    answer might be right.
     """
 
     subject: Subject
@@ -100,6 +101,7 @@ class Chain:
     root: Root
     asked_at: int | None = None
     num_ranks: int = 1
+    partial: tuple[str, ...] = ()
 
     @property
     def elsewhere(self) -> int | None:
@@ -126,6 +128,7 @@ class Chain:
         yield self.first_line
         for number, link in enumerate(self.links, start=1):
             yield f"{number}. {link.says}{_amounts(link)}{f' ({link.proof})' if link.proof else ''}"
+        yield from (f"partial: {line}" for line in self.partial)
 
     def as_dict(self) -> dict[str, Any]:
         """The answer in plain values, for programs."""
@@ -143,6 +146,7 @@ class Chain:
                 "proof": None if self.root.proof is None else self.root.proof._asdict(),
             },
             "links": [link.as_dict() for link in self.links],
+            "partial": list(self.partial),
         }
 
 

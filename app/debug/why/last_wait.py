@@ -24,7 +24,8 @@ def last_wait(session: Session, subject: str) -> Position:
     times = session.moments.event_ns
     end_ns = int(times[-1]) if len(times) else session.position.ts_ns
     if who.kind == "task":
-        begun = [span["ts_ns"] for span in told.spans.of(int(who.name))]
+        spans = told.spans.of(int(who.name))
+        begun = [span["ts_ns"] for span in spans if span["ts_ns"] is not None]
         return session.moments.position(min(begun) - 1 if begun else end_ns)
     inside = told.collectives.filter(pl.col("rank") == told.rank)["ts_ns"].max()
     is_later = who.kind == "rank" and inside is not None

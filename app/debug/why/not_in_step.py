@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepscope.analyzers.views.partial import partial
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.at_position import View, proof
 from stepscope.app.debug.why.chain import Chain, Link, Root
@@ -28,4 +29,4 @@ def why_not(session: Session, request: str, step: int) -> Chain:
     shown = proof("steps", row) if row else None
     link = Link(who, f"{who} is in the batch of step {step}", view.at, shown)
     root = Root("not waiting", who, f"it is in the batch of step {step}", "", shown)
-    return Chain(who, view.at, (link,), root)
+    return Chain(who, view.at, (link,), root, partial=partial(view.session.trace))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepscope.analyzers.views.partial import partial
 from stepscope.app.debug.moments import Position
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.at_position import View
@@ -34,16 +35,17 @@ def why(session: Session, subject: str, at: Position | None = None) -> Chain:
 
 def chain_from(view: View, who: Subject) -> Chain:
     """The chain from somebody to the root."""
+    lacking = partial(view.session.trace)
     links: list[Link] = []
     seen: dict[Subject, int] = {}
     here: Root | Subject = who
     while isinstance(here, Subject):
         if here in seen:
-            return Chain(who, view.at, tuple(links), _cycle(links[seen[here] :]))
+            return Chain(who, view.at, tuple(links), _cycle(links[seen[here] :]), partial=lacking)
         seen[here] = len(links)
         link, here = _hop(view, here)
         links.append(link)
-    return Chain(who, view.at, tuple(links), here)
+    return Chain(who, view.at, tuple(links), here, partial=lacking)
 
 
 def _hop(view: View, who: Subject) -> Hop:

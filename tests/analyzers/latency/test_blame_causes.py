@@ -38,10 +38,24 @@ def test_who_was_not_ready_was_parked_until_it_was_let_in() -> None:
     trace = trace_of(
         steps=STEPS,
         lifecycle=[event("r", "arrive", 0), event("r", "admit", 40), event("r", "finish", 40)],
-        decisions=[decision("request", "r", "deferred", 0, reason="its grammar is compiled")],
+        decisions=[
+            decision("request", "r", "deferred", 0, reason="its grammar is compiled"),
+            decision("request", "other", "deferred", 0, resource="kv-block"),
+        ],
     )
 
     assert of_request(blame(trace), "r") == {"parked": 40}
+
+
+def test_where_no_decision_names_a_resource_nobody_is_said_to_be_not_ready() -> None:
+    trace = trace_of(
+        steps=STEPS,
+        lifecycle=[event("r", "arrive", 0), event("r", "admit", 40), event("r", "finish", 40)],
+        decisions=[decision("request", "r", "deferred", 0, reason="too few KV blocks")],
+    )
+
+    assert of_request(blame(trace), "r") == {"other": 40}
+    assert any(note.startswith("no decision names what was short") for note in blame(trace).notes)
 
 
 def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed() -> None:
