@@ -13,6 +13,7 @@ from typing import Any
 from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.rule import ONLY_WHERE, Rule, lacking
 from stepscope.analyzers.views.known import CLOCK
+from stepscope.analyzers.views.partial import with_whole_rows
 from stepscope.ingest.entry_points import said, tell_once
 from stepscope.ingest.schema import TABLES
 from stepscope.ingest.trace import Trace
@@ -107,6 +108,7 @@ class Coverage:
 def coverage(trace: Trace, rules: Sequence[Rule] | None = None) -> Coverage:
     """Ask rules, by default all that can be used, whether they can judge, without letting them."""
     asked = usable_rules() if rules is None else rules
+    trace = with_whole_rows(trace)
     lacks = {rule.code: _lacks(rule, trace) for rule in asked}
     judged = tuple(code for code, needs in lacks.items() if not needs)
     absent = {code: lacks[code] for code in lacks if lacks[code]}

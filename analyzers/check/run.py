@@ -16,6 +16,7 @@ from stepscope.analyzers.check.registry import RULES, usable_rules
 from stepscope.analyzers.findings.finding import Finding, by_severity_then_time
 from stepscope.analyzers.findings.rule import Rule, lacking
 from stepscope.analyzers.views.once import sharing
+from stepscope.analyzers.views.partial import missing_as_of, with_whole_rows
 from stepscope.ingest.entry_points import tell_once
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -86,7 +87,9 @@ def check(
     """
     apply = _apply if rules is not None else _apply_alone
     rules = usable_rules() if rules is None else rules
-    with _at_hand(trace) as held:
+    whole = with_whole_rows(trace)
+    with _at_hand(whole) as held:
+        missing_as_of(held, whole)
         findings, absent, counts = _apply_all(rules, held, apply, progress)
     ranked = tuple(sorted(findings, key=by_severity_then_time))
     return CheckResult(trace.name, ranked, absent, counts, recorded(trace))

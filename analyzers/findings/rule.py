@@ -15,7 +15,7 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.views.known import knows
-from stepscope.ingest.schema import BY_NAME
+from stepscope.analyzers.views.partial import identifying
 from stepscope.ingest.trace import Trace
 
 CONDITION, ONLY_WHERE = "Tell whether ", "only where "
@@ -82,7 +82,7 @@ def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
 def _required(rule: Rule) -> list[str]:
     """The required columns of the tables that a rule needs: their rows say nothing without them."""
     tables = dict.fromkeys(need.partition(".")[0] for need in rule.needs)
-    return [f"{name}.{column}" for name in tables for column in BY_NAME[name].required]
+    return [f"{name}.{column}" for name in tables for column in identifying(name)]
 
 
 def condition(rule: Particular) -> str:

@@ -35,10 +35,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Runs that are one point: what they have in common, and their names."""
+    """Runs that are one point: what they have in common, their names, and which are partial."""
 
     key: str
     runs: tuple[str, ...]
+    partial: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +137,20 @@ def trend(
     found = (
         Group(
             dict(zip(COMPARABLE, shared, strict=False)),
-            tuple(Point(key, tuple(str(row.get("trace")) for row in runs)) for key, runs in points),
+            tuple(_point(key, runs) for key, runs in points),
             tuple(_metric(name, values, chance) for name, values in lines[shared].items()),
         )
         for shared, points in groups.items()
     )
     return Trend(tuple(found), order, len(rows), num_lines, num_shares)
+
+
+def _point(key: str, runs: Sequence[Row]) -> Point:
+    partial = [row for row in runs if row.get("partial")]
+    names, partial_names = (
+        tuple(str(row.get("trace")) for row in rows) for rows in (runs, partial)
+    )
+    return Point(key, names, partial_names)
 
 
 def number(row: Row, metric: str) -> float | None:

@@ -9,6 +9,7 @@ made of something else, such as waiting requests of events where no step counts 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -60,11 +61,41 @@ def missing_values(trace: Trace) -> tuple[str, ...]:
     return _lines[trace]
 
 
+def with_whole_rows(trace: Trace) -> Trace:
+    """Return a recording without the rows that lack a required value, which say nothing.
+
+    Their tables are partial then. What is missing is told of the result as of the trace.
+    """
+    named = (line.partition(" ")[0].split(".") for line in missing_values(trace))
+    broken = dict.fromkeys(table for table, column in named if column in identifying(table))
+    frames = {table: trace.table(table).drop_nulls(identifying(table)) for table in broken}
+    if not frames:
+        return trace
+    tables = trace.manifest.tables | dict.fromkeys(frames, "partial")
+    whole = Trace(
+        {table.name: frames.get(table.name, trace.table(table.name)) for table in TABLES},
+        replace(trace.manifest, tables=tables), trace.name, trace.path,
+    )  # fmt: skip
+    missing_as_of(whole, trace)
+    return whole
+
+
+def missing_as_of(trace: Trace, other: Trace) -> None:
+    """Have `missing_values` say of a trace what it says of another, of which it has rows."""
+    _lines[trace] = missing_values(other)
+
+
 def has_required(trace: Trace, table: str) -> bool:
     """Tell whether rows of a recording's table, if any, have what they say nothing without."""
     if not trace.manifest.is_recording or not trace.has(table):
         return True
-    return knows(trace, *(f"{table}.{column}" for column in BY_NAME[table].required))
+    return knows(trace, *(f"{table}.{column}" for column in identifying(table)))
+
+
+def identifying(table: str) -> list[str]:
+    """The required columns without which a row says nothing: a step of unknown kind is a step."""
+    required = BY_NAME[table].required
+    return [name for name in required if (table, name) != ("steps", "kind")]
 
 
 def _missing(trace: Trace) -> list[str]:

@@ -37,6 +37,7 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_name
 from stepscope.analyzers.rules.cor.occupancy import holds
+from stepscope.analyzers.views.known import knows
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -59,7 +60,9 @@ class BlocksNotRun:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether no block and no task can be missing from the recording."""
+        """Tell whether no block, task or outcome of a task can be missing from the recording."""
+        if trace.manifest.is_recording and not knows(trace, "tasks.outcome"):
+            return False
         states = trace.manifest.tables
         known = (states.get("tasks"), states.get("core_spans"))
         return trace.manifest.closed and None not in known and "partial" not in known

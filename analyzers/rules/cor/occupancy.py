@@ -30,11 +30,13 @@ CORE_KIND = pl.Enum(CORE_KINDS)
 def knows_ends(trace: Trace) -> bool:
     """Tell whether a block without an end never ended, or whether some ends are known.
 
-    Where no block has an end and tasks retired all the same, ends were not recorded.
+    Where no block has an end and tasks with blocks retired all the same, ends were not recorded.
     """
     if knows(trace, "core_spans.end_ns"):
         return True
-    return trace.manifest.is_whole("core_spans") and not knows(trace, "tasks.retired_ns")
+    retired = trace.tasks.filter(pl.col("retired_ns").is_not_null())
+    ran = retired.join(trace.core_spans, on=["rank", "task"], how="semi")
+    return trace.manifest.is_whole("core_spans") and not any_row(ran)
 
 
 def holds(trace: Trace) -> pl.LazyFrame:

@@ -86,9 +86,16 @@ def ready_at(trace: Trace, rank: int, ts_ns: int) -> Queues | None:
 
 
 def tells_of_queues(trace: Trace, rank: int) -> bool:
-    """Whether a rank tells when its tasks left their queues: one that does not is unknown."""
-    found = trace.tasks.filter(pl.col("rank") == rank).select("queue").drop_nulls()
-    return bool(len(found.head(1).collect()))
+    """Whether a rank tells when its tasks came into their queues: one that does not is unknown.
+
+    Where tasks ran and none of them left its queue, that was not recorded.
+    """
+    told = trace.tasks.filter(pl.col("rank") == rank).select(
+        pl.col("queue", "queued_ns", "dequeued_ns").is_not_null().any(),
+        ran=(pl.col("outcome") == "run").any(),
+    )
+    queue, queued, dequeued, ran = told.collect().row(0)
+    return bool(queue and queued and (dequeued or not ran))
 
 
 def _by_queue(rows: list[tuple[str, int]]) -> Queues:

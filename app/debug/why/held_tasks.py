@@ -26,7 +26,7 @@ def of_task(view: View, who: Subject) -> Hop:
     now, number = view.at.ts_ns, int(who.name)
     task = view.told.tasks.of(number)[0]
     name = f"{who} ({task['name']})" if task["name"] else str(who)
-    if task["ts_ns"] > now:
+    if task["ts_ns"] is not None and task["ts_ns"] > now:
         says = f"it is submitted at {view.clock(task['ts_ns'])}"
         return _told(view, who, f"{name} is not there yet", task), Root(
             "not waiting", who, says, "", _proof("tasks", task)

@@ -39,6 +39,7 @@ class Asked(Arguments, frozen=True):
 
 
 def _answer(held: HeldTraces, asked: Asked) -> Answer:
+    from stepscope.analyzers.views.partial import partial
     from stepscope.app.debug.commands.where_it_is import position_facts
     from stepscope.app.debug.facets import FACETS
     from stepscope.app.debug.facets.look import Look
@@ -66,7 +67,10 @@ def _answer(held: HeldTraces, asked: Asked) -> Answer:
         [_in_short(facet, rows) for facet, rows in told if rows is not None],
         f"sides of the state, each with its number and its first {FEW}; `side` has all of one",
         tuple(_lacking(opened, facet) for facet, rows in told if rows is None),
-        notes=("an empty side is empty: what the trace does not tell is listed as not recorded",),
+        notes=(
+            *partial(opened.trace),
+            "an empty side is empty: what the trace does not tell is listed as not recorded",
+        ),
     )
 
 

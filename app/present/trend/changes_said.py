@@ -72,8 +72,14 @@ def group_size(group: Group) -> str:
     return runs if num_runs == num_points else f"{runs}, {num_points:,} points"
 
 
+FEW = 3
+
+
 def unseen(group: Group) -> Iterator[str]:
     """What of a group could not be looked at, and why: what no run tells, and what too few do."""
+    if partial := [name for point in group.points for name in point.partial]:
+        more = f" and {len(partial) - FEW:,} more" if len(partial) > FEW else ""
+        yield f"partial, see column partial of the summary: {', '.join(partial[:FEW])}{more}"
     if absent := [each.metric for each in group.metrics if not each.known]:
         yield f"not recorded by any run: {', '.join(absent)}"
     few = [each for each in group.metrics if each.fewest is not None and len(set(each.known)) > 1]

@@ -70,7 +70,10 @@ def as_dict(of: Trend) -> dict[str, Any]:
         "groups": [
             {
                 **group.shared,
-                "points": [{"key": each.key, "runs": list(each.runs)} for each in group.points],
+                "points": [
+                    {"key": each.key, "runs": list(each.runs), "partial": list(each.partial)}
+                    for each in group.points
+                ],
                 "metrics": [_metric_dict(of, group, each) for each in group.metrics],
             }
             for group in of.groups

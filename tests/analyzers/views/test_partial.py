@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from stepscope.analyzers.views.partial import missing_values
+from typing import Any
+
+from stepscope.analyzers.views.partial import missing_values, partial, with_whole_rows
 from stepscope.ingest.manifest import ReadReport
+from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
 from tests.traces import trace_of
 
 STEPS = [
@@ -41,3 +45,45 @@ def test_other_formats_leave_out_what_they_do_not_know() -> None:
     steps = [row | {"kind": None} for row in STEPS]
 
     assert missing_values(trace_of(steps=steps, report=ReadReport())) == ()
+
+
+def test_rows_without_what_says_which_they_are_are_left_out_and_still_missed() -> None:
+    steps = [row if row["step"] else row | {"step": None} for row in STEPS]
+    trace = trace_of(steps=steps)
+
+    whole = with_whole_rows(trace)
+
+    assert whole.num_rows("steps") == 6
+    assert not whole.manifest.is_whole("steps")
+    assert missing_values(whole) == ("steps.step is missing in 2 of 8 rows",)
+
+
+def test_a_recording_without_gaps_is_left_as_it_is() -> None:
+    trace = trace_of(steps=STEPS)
+
+    assert with_whole_rows(trace) is trace
+
+
+EVENTS = [
+    {"ts_ns": 0, "request": "r", "event": "arrive", "prompt_len": 8, "max_tokens": 2},
+    {"ts_ns": 1, "request": "r", "event": "preempt"},
+]
+ROWS = [{"step": 0, "ts_ns": 0, "request": "r", "phase": "prefill", "num_tokens": 8}]
+
+
+@looped(
+    ("tables", "line"),
+    [
+        ({"batch_rows": ROWS}, "no lifecycle is recorded"),
+        ({"batch_rows": ROWS}, "no steps are recorded"),
+        ({"steps": STEPS, "lifecycle": EVENTS}, "no step counts waiting requests"),
+        ({"batch_rows": ROWS, "lifecycle": EVENTS}, "no batch says what is computed again"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_figures_that_are_made_of_something_else_say_so(tables: dict[str, Any], line: str) -> None:
+    assert [each for each in partial(trace_of(**tables)) if each.startswith(line)]
+
+
+def test_a_whole_recording_is_not_partial(recorded_once: RecordedOnce) -> None:
+    assert partial(recorded_once.trace("fcfs-preemption", "before")) == ()
