@@ -21,6 +21,8 @@ Pair = tuple[Any, Any]
 ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject", "failed": "error"}
 NOT_RECORDED = {"waiting", "unknown"}
 """Causes of time that has another cause, which is not recorded."""
+OF_GPU = {"gemm", "attention", "kernel", "copy", "gpu-wait", "launch"}
+"""Causes of the time of a run that is split by what its GPUs did."""
 SERVED = ("outcome", "latency_ns", "ttft_ns", "num_preempted")
 
 
@@ -187,7 +189,7 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
 def _tells_of_causes(trace: Trace, spent: dict[str, int]) -> bool:
     """Tell whether a cause that took no time of a run is known to have taken none."""
     is_recording = trace.manifest.is_recording
-    return not is_recording or not (partial(trace) or spent.keys() & NOT_RECORDED)
+    return not partial(trace) and not (is_recording and spent.keys() & NOT_RECORDED)
 
 
 def _whole(number: Any) -> int | None:
@@ -204,8 +206,13 @@ def _causes(traces: tuple[Trace, Trace], runs: tuple[Blame, Blame]) -> dict[str,
         for run in runs
     ]
     # Of a run whose requests it names these are all causes; one without any says nothing of others.
+    is_of_gpu = [not some_are_named and bool(known.keys() & OF_GPU) for known in spent]
     absent = [
-        0 if (run.names_requests or known) and _tells_of_causes(trace, known) else None
+        0
+        if is_of_gpu[0] == is_of_gpu[1]
+        and (run.names_requests or known)
+        and _tells_of_causes(trace, known)
+        else None
         for trace, run, known in zip(traces, runs, spent, strict=True)
     ]
     return {

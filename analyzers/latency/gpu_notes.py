@@ -43,9 +43,10 @@ def _by_kind(steps: pl.DataFrame) -> Iterator[str]:
     told = usual.agg(pl.len(), pl.col("dur_ns", "cpu_dur_ns", "gpu_busy_ns").median())
     for kind_of, count, took, cpu, busy in told.head(MOST_KINDS).iter_rows():
         on_cpu = "" if cpu is None else f", {duration(cpu)} of the CPU"
+        on_gpu = "" if busy is None else f", {duration(busy)} of kernels and copies"
         yield (
             f"{_named(count, kind_of)}{', in the median' if count > 1 else ''}: {duration(took)} "
-            f"until the last kernel ended{on_cpu}, {duration(busy)} of kernels and copies"
+            f"until the last kernel ended{on_cpu}{on_gpu}"
         )
 
 

@@ -151,8 +151,9 @@ def _inferred(trace: Trace) -> Iterator[str]:
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
         yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
-    if not trace.manifest.is_recording:
-        yield from without_durations(trace)
+    durations = tuple(without_durations(trace))
+    if not set(durations) <= set(partial(trace)):
+        yield from durations
     report = trace.manifest.report
     if num := report.inferred.get(LENGTHS, 0) if report else 0:
         how = LENGTHS.partition(", ")[2]

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 import polars as pl
 
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.known import any_row, knows
+from stepscope.ingest.columns import Table
+from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
 
@@ -32,6 +35,10 @@ ON_EVERY_ROW = {
 }  # fmt: skip
 """Columns that may be null in the schema, and that a rank records on every row or on none."""
 
+IN_EVERY_FORMAT = ("steps", "spans")
+UNKNOWN = {("steps", "kind"), ("spans", "name")}
+"""Required columns that may be unknown of what there is all the same."""
+
 _lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 _partial: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 
@@ -39,12 +46,12 @@ _partial: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 def partial(trace: Trace) -> tuple[str, ...]:
     """Return a line for all that makes figures of a recording partial, or of another source.
 
-    Other formats leave out what they do not know, and their readers say so: of them there is none.
+    Other formats leave out what they do not know, and their readers say so: of them there is none,
+    but for what a GPU did.
     """
-    if not trace.manifest.is_recording:
-        return ()
     if trace not in _partial:
-        _partial[trace] = (*missing_values(trace), *_other_sources(trace))
+        recorded = _other_sources(trace) if trace.manifest.is_recording else ()
+        _partial[trace] = (*missing_values(trace), *recorded, *_on_gpus(trace))
     return _partial[trace]
 
 
@@ -52,10 +59,9 @@ def missing_values(trace: Trace) -> tuple[str, ...]:
     """Return a line for each column of a recording with gaps, in the order of the schema.
 
     Gaps are nulls in required columns, and in those of ON_EVERY_ROW where the rank has values. A
-    step after the last that ended may have no duration.
+    step after the last that ended may have no duration. Of other formats they are nulls in what
+    every step and span has.
     """
-    if not trace.manifest.is_recording:
-        return ()
     if trace not in _lines:
         _lines[trace] = tuple(_missing(trace))
     return _lines[trace]
@@ -94,25 +100,23 @@ def has_required(trace: Trace, table: str) -> bool:
 
 def identifying(table: str) -> list[str]:
     """The required columns without which a row says nothing: a step of unknown kind is a step."""
-    required = BY_NAME[table].required
-    return [name for name in required if (table, name) != ("steps", "kind")]
+    return [name for name in BY_NAME[table].required if (table, name) not in UNKNOWN]
 
 
 def _missing(trace: Trace) -> list[str]:
     recorded = [table for table in TABLES if trace.has(table.name)]
+    if not trace.manifest.is_recording:
+        recorded = [table for table in recorded if table.name in IN_EVERY_FORMAT]
+    columns = {table.name: _filled_in(trace, table) for table in recorded}
     nulls = pl.collect_all(
-        trace.table(table.name)
-        .select(*table.required, *ON_EVERY_ROW.get(table.name, ()))
-        .null_count()
+        trace.table(table.name).select(chain(*columns[table.name])).null_count()
         for table in recorded
     )
     # Few recordings have any, and only of these is it counted by rank.
     tables = [
         table for table, num in zip(recorded, nulls, strict=True) if sum(num.row(0, named=False))
     ]
-    gaps = pl.collect_all(
-        _gaps(trace.table(table.name), table.name, table.required) for table in tables
-    )
+    gaps = pl.collect_all(_gaps(trace.table(table.name), *columns[table.name]) for table in tables)
     return [
         f"{table.name}.{name} is missing in {num:,} of {times(trace.num_rows(table.name), 'row')}"
         for table, found in zip(tables, gaps, strict=True)
@@ -121,8 +125,14 @@ def _missing(trace: Trace) -> list[str]:
     ]
 
 
-def _gaps(rows: pl.LazyFrame, table: str, required: tuple[str, ...]) -> pl.LazyFrame:
-    steady = ON_EVERY_ROW.get(table, ())
+def _filled_in(trace: Trace, table: Table) -> tuple[list[str], list[str]]:
+    """The columns of a table that are filled in on every row, and those on every one or none."""
+    if trace.manifest.is_recording:
+        return [*table.required], [*ON_EVERY_ROW.get(table.name, ())]
+    return identifying(table.name), []
+
+
+def _gaps(rows: pl.LazyFrame, required: list[str], steady: list[str]) -> pl.LazyFrame:
     by_rank = rows.group_by("rank").agg(
         *(pl.col(name).null_count() for name in required),
         *(_unless_throughout(name) for name in steady),
@@ -149,10 +159,8 @@ def _other_sources(trace: Trace) -> Iterator[str]:
     yield from without_durations(trace)
     if trace.has("lifecycle") and not knows(trace, "steps.num_waiting"):
         yield "no step counts waiting requests: they are counted from the events of requests"
-    if has_batches and trace.has("decisions") and not knows(trace, "batch_rows.is_final_chunk"):
-        yield "no batch says which chunk ends a prefill: time behind a chunk counts as no-budget"
-    if has_batches and not knows(trace, "batch_rows.is_recompute") and _was_preempted(trace):
-        yield "no batch says what is computed again: recomputation counts as prefill and decode"
+    if has_batches:
+        yield from _of_batches(trace)
     if trace.has("decisions") and not knows(trace, "decisions.resource"):
         yield "no decision names what was short: time that a request was left out counts as other"
     if not knows(trace, "decisions.holder") and _is_behind_a_head(trace):
@@ -161,6 +169,35 @@ def _other_sources(trace: Trace) -> Iterator[str]:
         yield "no core is known to have executed: dispatch counts as prefill and decode"
     if trace.has("core_spans") and not knows(trace, "core_spans.dispatch_ns"):
         yield "no dispatch is recorded: shares of cores are of the time from the first begin"
+
+
+def _of_batches(trace: Trace) -> Iterator[str]:
+    if trace.has("decisions") and not knows(trace, "batch_rows.is_final_chunk"):
+        yield "no batch says which chunk ends a prefill: time behind a chunk counts as no-budget"
+    if not knows(trace, "batch_rows.num_computed"):
+        yield "no batch says what was computed before: later chunks of a prompt count as its first"
+    if not knows(trace, "batch_rows.is_recompute") and _was_preempted(trace):
+        yield "no batch says what is computed again: recomputation counts as prefill and decode"
+
+
+def _on_gpus(trace: Trace) -> Iterator[str]:
+    """What is missing of kernels and of the steps that launched them."""
+    if not trace.has("spans"):
+        return
+    on_gpu = trace.spans.filter(pl.col("category").str.to_lowercase().is_in(ON_DEVICE))
+    told = on_gpu.select(pl.len(), pl.col("name").null_count(), pl.col("correlation").count())
+    num, num_unnamed, num_launched = told.collect().row(0)
+    if not num:
+        return
+    if num_unnamed:
+        yield f"{times(num_unnamed, 'kernel')} without a name: what kind they are is not known"
+    if not num_launched:
+        yield "no kernel names the call that launched it: gpu-wait counts as launch or idle"
+    if trace.has("steps"):
+        if not trace.manifest.is_recording:
+            yield from without_durations(trace)
+        if not knows(trace, "steps.cpu_dur_ns", "steps.gpu_ts_ns"):
+            yield "no step says when it launched kernels: launch counts as idle"
 
 
 def without_durations(trace: Trace) -> Iterator[str]:

@@ -40,7 +40,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.rules.buf.ordering import HOST, touches, unordered
+from stepscope.analyzers.rules.buf.ordering import HOST, names_events, touches, unordered
 from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.trace import Trace
 
@@ -60,6 +60,10 @@ class OverwrittenInFlight:
     needs: ClassVar[tuple[str, ...]] = ("accesses.buffer", CLOCK)
 
     limit: int = 50
+
+    def applies(self, trace: Trace) -> bool:
+        """Tell whether the events by which streams are ordered are named."""
+        return names_events(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per buffer and stream, with the number of reads that race, by time."""

@@ -42,7 +42,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.rules.buf.ordering import touches, unordered
+from stepscope.analyzers.rules.buf.ordering import names_events, touches, unordered
 from stepscope.analyzers.rules.buf.segment_reads import with_requests
 from stepscope.analyzers.views.core_memory import is_core_memory
 from stepscope.analyzers.views.known import CLOCK, any_row
@@ -63,8 +63,8 @@ class UnorderedRead:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether anything but what COR013 looks at is read or written."""
-        return any_row(_of_streams(trace))
+        """Tell whether what COR013 does not look at is accessed, and events are named."""
+        return names_events(trace) and any_row(_of_streams(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per buffer and pair of streams, with the number of reads, by time."""

@@ -24,6 +24,7 @@ from operator import itemgetter
 
 import polars as pl
 
+from stepscope.analyzers.views.known import any_row, knows
 from stepscope.analyzers.views.once import once
 from stepscope.ingest.times import EARLIEST_NS, FAR_NS
 from stepscope.ingest.trace import Trace
@@ -39,6 +40,14 @@ _TIE = ("ts_ns", "stream", "first", "last", "epoch", "segment", "step", "op")
 _ACCESS = ("step", "ts_ns", "stream", "first", "last", "epoch", "segment")
 
 Sync = tuple[str, str, str | None]  # stream, op, event
+
+
+def names_events(trace: Trace) -> bool:
+    """Tell whether streams that record events or wait for them say which, if any does."""
+    synchronised = trace.accesses.filter(pl.col("op").is_in(["record", "wait"]))
+    return knows(trace, "accesses.event") or not any_row(synchronised)
+
+
 Clock = dict[str, int]
 Row = tuple[int, int, str, str, str | None]
 

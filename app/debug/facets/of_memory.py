@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from stepscope.analyzers.views.known import knows
 from stepscope.app.debug.facets.look import Facet, Look
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.ingest.derive.holding_intervals import HANDS
@@ -89,6 +90,8 @@ def _with_lengths(
 
 def _buffers(look: Look) -> pl.DataFrame | None:
     """The last that was done to each buffer, and the epoch of its contents then."""
+    if not knows(look.debugger.trace, "accesses.buffer"):
+        return None
     told = look.then("accesses").drop_nulls("buffer")
     return told.group_by("buffer").agg(
         pl.col("epoch").drop_nulls().last(), pl.col("op", "stream", "step").last(),

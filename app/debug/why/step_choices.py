@@ -68,7 +68,7 @@ def _budget(view: View, who: Subject, decided: Row, holder: BatchEntry | None, c
     budget, reserved = step.get("token_budget"), step.get("reserved_tokens")
     of = "the token budget" if budget is None else f"of the token budget of {count(budget)}"
     kept = f"{count(reserved)} {of} are kept for decodes" if reserved else ""
-    taken = ("" if holder is None else
+    taken = ("" if holder is None or not isinstance(holder.num_tokens, int) else
              f"{holder.request} takes {count(holder.num_tokens)} ({holder.phase})")  # fmt: skip
     parts = ", ".join(part for part in (kept, taken) if part)
     says = f"{decided['reason'] or 'the token budget is spent'}{f': {parts}' if parts else ''}"

@@ -1,4 +1,4 @@
-"""A line for each column of a recording that has values in some rows and should have them in all."""
+"""A line for each column of a recording that has gaps, and for figures of another source."""
 
 from __future__ import annotations
 

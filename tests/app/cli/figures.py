@@ -1,4 +1,4 @@
-"""Every figure that commands, screens and tools print of a trace, by name, and what is said of it."""
+"""Every figure that commands and screens print of a trace, by name, and what is said of it."""
 
 from __future__ import annotations
 
