@@ -15,7 +15,6 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.columns import Table
 from stepscope.ingest.derive.launches import ON_DEVICE
@@ -25,15 +24,21 @@ from stepscope.ingest.trace import Trace
 ON_EVERY_ROW = {
     "steps": (
         "dur_ns", "num_prefill_reqs", "num_decode_reqs", "num_prefill_tokens", "num_decode_tokens",
-        "kv_blocks_free", "kv_blocks_total",
+        "num_waiting", "num_running", "kv_blocks_free", "kv_blocks_total", "formed_ns",
     ),
-    "batch_rows": ("num_computed", "prompt_len"),
-    "tasks": ("outcome",),
-    "core_spans": ("ready_ns", "dispatch_ns"),
-    "collectives": ("group",),
-    "outputs": ("source_step",),
+    "batch_rows": ("row", "num_computed", "prompt_len"),
+    "lifecycle": ("prompt_len", "max_tokens", "priority"),
+    "decisions": ("step",),
+    "allocations": ("step",),
+    "accesses": ("step",),
+    "tasks": ("step", "core_mask", "is_sync_start", "outcome"),
+    "core_spans": ("step", "core_kind", "slot", "ready_ns", "dispatch_ns", "thread"),
+    "collectives": ("num_bytes", "group"),
+    "outputs": ("step", "source_step"),
 }  # fmt: skip
-"""Columns that may be null in the schema, and that a rank records on every row or on none."""
+"""Columns that may be null in the schema, and that a rank records on every row or on none; those of
+`lifecycle` on every arrival. Of 226 recordings of the reference engine, vLLM and SGLang none has
+one with gaps."""
 
 IN_EVERY_FORMAT = ("steps", "spans")
 UNKNOWN = {("steps", "kind"), ("spans", "name")}
@@ -41,6 +46,10 @@ UNKNOWN = {("steps", "kind"), ("spans", "name")}
 
 _lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 _partial: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
+
+
+def _num(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def partial(trace: Trace) -> tuple[str, ...]:
@@ -116,9 +125,11 @@ def _missing(trace: Trace) -> list[str]:
     tables = [
         table for table, num in zip(recorded, nulls, strict=True) if sum(num.row(0, named=False))
     ]
-    gaps = pl.collect_all(_gaps(trace.table(table.name), *columns[table.name]) for table in tables)
+    gaps = pl.collect_all(
+        _gaps(trace.table(table.name), table.name, *columns[table.name]) for table in tables
+    )
     return [
-        f"{table.name}.{name} is missing in {num:,} of {times(trace.num_rows(table.name), 'row')}"
+        f"{table.name}.{name} is missing in {num:,} of {_num(trace.num_rows(table.name), 'row')}"
         for table, found in zip(tables, gaps, strict=True)
         for name, num in found.row(0, named=True).items()
         if num
@@ -132,20 +143,23 @@ def _filled_in(trace: Trace, table: Table) -> tuple[list[str], list[str]]:
     return identifying(table.name), []
 
 
-def _gaps(rows: pl.LazyFrame, required: list[str], steady: list[str]) -> pl.LazyFrame:
+def _gaps(rows: pl.LazyFrame, table: str, required: list[str], steady: list[str]) -> pl.LazyFrame:
     by_rank = rows.group_by("rank").agg(
         *(pl.col(name).null_count() for name in required),
-        *(_unless_throughout(name) for name in steady),
+        *(_unless_throughout(table, name) for name in steady),
     )
     return by_rank.select(pl.col(*required, *steady).sum())
 
 
-def _unless_throughout(name: str) -> pl.Expr:
+def _unless_throughout(table: str, name: str) -> pl.Expr:
     column = pl.col(name)
     gaps = column.null_count()
     if name == "dur_ns":
         last_ended_ns = pl.col("ts_ns").filter(column.is_not_null()).max()
         gaps = (column.is_null() & (pl.col("ts_ns") < last_ended_ns)).sum()
+    if table == "lifecycle":
+        arrived = column.filter(pl.col("event") == "arrive")
+        column, gaps = arrived, arrived.null_count()
     return pl.when(column.count() > 0).then(gaps).otherwise(0).alias(name)
 
 
@@ -190,7 +204,7 @@ def _on_gpus(trace: Trace) -> Iterator[str]:
     if not num:
         return
     if num_unnamed:
-        yield f"{times(num_unnamed, 'kernel')} without a name: what kind they are is not known"
+        yield f"{_num(num_unnamed, 'kernel')} without a name: what kind they are is not known"
     if not num_launched:
         yield "no kernel names the call that launched it: gpu-wait counts as launch or idle"
     if trace.has("steps"):
@@ -208,7 +222,7 @@ def without_durations(trace: Trace) -> Iterator[str]:
     counts = [rows.select(pl.len()).collect().item() for rows in (unknown, last)]
     if (num := counts[0] - counts[1]) > 0:
         yield (
-            f"{times(num, 'step')} without a duration: each is taken to last until the next one, "
+            f"{_num(num, 'step')} without a duration: each is taken to last until the next one, "
             "so that no time between two of them is idle"
         )
 
