@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stepscope.analyzers.views.partial import ON_EVERY_ROW, missing_values
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.columns import Column, Type
 from stepscope.ingest.manifest import ClockInfo, ReadReport
@@ -237,6 +238,21 @@ def test_without_a_table_no_figure_is_false(table: str) -> None:
 @looped("column", ["dur_ns", "step"])
 def test_without_a_column_of_steps_no_figure_is_false(column: str) -> None:
     assert list(false_figures(opened("made of the schema"), ("steps", column))) == []
+
+
+@looped(
+    ("table", "column"), [(table, each) for table, names in ON_EVERY_ROW.items() for each in names]
+)
+def test_a_column_with_gaps_is_said_to_have_them(table: str, column: str) -> None:
+    trace = filled_in()
+    is_odd = pl.int_range(pl.len()) % 2 == 1
+    rows = trace.table(table).with_columns(pl.when(~is_odd).then(pl.col(column)).alias(column))
+    if table == "lifecycle":
+        rows = rows.with_columns(event=pl.lit("arrive"))
+
+    (line,) = missing_values(trace.replacing({table: rows}, trace.manifest))
+
+    assert line.startswith(f"{table}.{column} is missing in ")
 
 
 @slow
