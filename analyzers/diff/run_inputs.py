@@ -37,9 +37,9 @@ def inputs(a: Trace, b: Trace) -> Iterator[Input]:
     asked = [
         name for name in ASKED if knows(a, f"lifecycle.{name}") == knows(b, f"lifecycle.{name}")
     ]
-    ours, theirs = _asked(a, asked), _asked(b, asked)
-    if ours and theirs:  # a trace without arrivals does not say who came
-        yield from _requests(ours, theirs)
+    came, others = _asked(a, asked), _asked(b, asked)
+    if came and others:  # a trace without arrivals does not say who came
+        yield from _requests(came, others)
 
 
 def _different(what: str, a: Any, b: Any) -> Iterator[Input]:

@@ -41,7 +41,7 @@ ON_EVERY_ROW = {
 one with gaps."""
 
 IN_EVERY_FORMAT = ("steps", "spans")
-UNKNOWN = {("steps", "kind"), ("spans", "name")}
+UNKNOWN = {"steps": ("kind",), "spans": ("track", "name"), "flows": ("flow", "end")}
 """Required columns that may be unknown of what there is all the same."""
 
 _lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
@@ -109,7 +109,7 @@ def has_required(trace: Trace, table: str) -> bool:
 
 def identifying(table: str) -> list[str]:
     """The required columns without which a row says nothing: a step of unknown kind is a step."""
-    return [name for name in BY_NAME[table].required if (table, name) not in UNKNOWN]
+    return [name for name in BY_NAME[table].required if name not in UNKNOWN.get(table, ())]
 
 
 def _missing(trace: Trace) -> list[str]:
@@ -138,9 +138,12 @@ def _missing(trace: Trace) -> list[str]:
 
 def _filled_in(trace: Trace, table: Table) -> tuple[list[str], list[str]]:
     """The columns of a table that are filled in on every row, and those on every one or none."""
-    if trace.manifest.is_recording:
-        return [*table.required], [*ON_EVERY_ROW.get(table.name, ())]
-    return identifying(table.name), []
+    required = identifying(table.name)
+    if not trace.manifest.is_recording:
+        return required, []
+    if table.name == "steps":
+        required = [*table.required]
+    return required, [*ON_EVERY_ROW.get(table.name, ())]
 
 
 def _gaps(rows: pl.LazyFrame, table: str, required: list[str], steady: list[str]) -> pl.LazyFrame:
