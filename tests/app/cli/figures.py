@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from stepscope.analyzers.check.run import CheckResult, check
@@ -66,8 +67,8 @@ def figures(trace: Trace, full: Trace, subjects: Iterable[str] = ()) -> Figures:
     lacking = {*both["not_compared"], *both["partial"]["b"]}
     found.add("diff", both | {"requests": by_name}, lacking)
     for subject in subjects:
-        _asked(lambda subject=subject: _why(found, trace, subject))
-    _asked(lambda: _state(found, trace))
+        _asked(partial(_why, found, trace, subject))
+    _asked(partial(_state, found, trace))
     return found
 
 

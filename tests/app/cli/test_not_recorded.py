@@ -159,7 +159,8 @@ def says_so(name: str, value: Any) -> bool:
 
 def profile() -> Trace:
     """A profile of three steps, of which each launches two kernels, a copy and a collective."""
-    spans, steps = [], []
+    spans: list[dict[str, Any]] = []
+    steps: list[dict[str, Any]] = []
     for step in range(3):
         begins = 1_000_000 * step
         on_gpu = [("gemm", 200_000), ("ncclAllReduce", 120_000), ("Memcpy DtoH", 30_000)]
@@ -185,7 +186,7 @@ def profile() -> Trace:
 
 def filled_in() -> Trace:
     """A trace with a value in every column of every table, made of the schema."""
-    rows = {
+    rows: dict[str, Any] = {
         table.name: [
             {column.name: _value(column, number) for column in table.columns} | {"rank": 0}
             for number in range(NUM_ROWS)
