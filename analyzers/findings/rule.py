@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import polars as pl
 
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
-from stepscope.analyzers.views.known import knows
+from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.partial import identifying
 from stepscope.ingest.trace import Trace
 
@@ -81,7 +81,7 @@ def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
 
 def _required(rule: Rule) -> list[str]:
     """The required columns of the tables that a rule needs: their rows say nothing without them."""
-    tables = dict.fromkeys(need.partition(".")[0] for need in rule.needs)
+    tables = dict.fromkeys(need.partition(".")[0] for need in rule.needs if need != CLOCK)
     return [f"{name}.{column}" for name in tables for column in identifying(name)]
 
 

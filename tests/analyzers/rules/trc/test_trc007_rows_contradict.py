@@ -275,15 +275,6 @@ def test_a_column_that_was_never_recorded_is_not_missed() -> None:
     assert RowsContradict().check(trace_of(**tables)) == []
 
 
-def test_more_contradictions_than_are_listed_are_counted() -> None:
-    tables: Any = recorded()
-    del tables["steps"][2:]
-
-    *listed, rest = RowsContradict(limit=3).check(trace_of(**tables))
-
-    assert (len(listed), rest.count) == (3, 5)
-
-
 @pytest.mark.parametrize("name", ["fcfs-preemption", "waiting-queue"])
 def test_runs_of_the_reference_engine_do_not_contradict_themselves(
     record: Record, name: str
