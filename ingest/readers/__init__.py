@@ -32,8 +32,8 @@ READERS = (
     "otlp.reader.OtlpReader",
     "jaeger.reader.JaegerReader",
     "benchmark.reader.BenchmarkReader",
-    "stat_lines.reader.StatLinesReader",
     "logs.reader.EngineLogReader",
+    "stat_lines.reader.StatLinesReader",
     "prometheus.reader.PrometheusReader",
 )
 """Module and class of each, in the order in which they are tried."""

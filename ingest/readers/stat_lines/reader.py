@@ -6,9 +6,10 @@
     "iteration_stats": {"iteration_timestamp": 1787267980.5, "num_prompt_tokens": 0,
         "num_generation_tokens": 3, "num_preempted_reqs": 0}}
 
-A stat logger gets `SchedulerStats` and `IterationStats` (`vllm/v1/metrics/stats.py`), nested or
-flat; what it writes beside them is its own. Numbers become counters, those of the running and the
-waiting requests and of the KV cache under the names of vLLM's log, so that the same rules judge.
+A stat logger gets `SchedulerStats` and `IterationStats` (`vllm/v1/metrics/stats.py`), and writes
+them nested or flat, sometimes under names of its own. Numbers become counters, those of the running
+and the waiting requests and of the KV cache under the names of vLLM's log, so that the same rules
+judge.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ NO_TIMES = (
     "no record has a time: they are in order, and how far apart they were is not known; write "
     "time.time() as timestamp into each"
 )
-_MARKS = (b'"num_running_reqs"', b'"num_waiting_reqs"')
+_MARKS = tuple(
+    re.compile(rb'"(?:\w+:)?(?:num_)?(?:requests_)?' + what + rb'(?:_reqs|_requests)?"\s*:')
+    for what in (b"running", b"waiting")
+)
 _BEGINS = re.compile(rb"\s*[\[{]")
 _TIME = re.compile(
     r"@?(?:timestamp|time|ts|t|datetime|unix_time|iteration_timestamp|elapsed)(?:_(s|ms|us|ns))?"
@@ -53,11 +57,22 @@ _UNITS = {"s": SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
 _ENGINES = ("engine_idx", "engine_index", "engine_id", "engine", "dp_rank")
 _FLAT = ("scheduler_stats", "iteration_stats", "stats", "metrics", "data")
 """Objects whose fields are named without them."""
-_KNOWN = {
-    "num_running_reqs": ("Running", "reqs"),
-    "num_waiting_reqs": ("Waiting", "reqs"),
-    "kv_cache_usage": ("GPU KV cache usage", None),
-    "gpu_cache_usage": ("GPU KV cache usage", None),
+_KNOWN: dict[str, tuple[str, str | None]] = {
+    **{
+        f"{before}{state}{after}": (state.capitalize(), "reqs")
+        for state in ("running", "waiting")
+        for before in ("num_", "", "num_requests_")
+        for after in ("_reqs", "_requests", "")
+    },
+    **dict.fromkeys(
+        ("kv_cache_usage", "gpu_cache_usage", "kv_cache_usage_perc", "gpu_cache_usage_perc"),
+        ("GPU KV cache usage", None),
+    ),
+    **{
+        f"{before}{name}_throughput": (f"Avg {name} throughput", "tokens/s")
+        for before in ("", "avg_")
+        for name in ("prompt", "generation")
+    },
 }
 _DEEPEST, _LONGEST_NAME = 4, 128
 _LAST_S = 1 << 32
@@ -74,7 +89,7 @@ class StatLinesReader(OneFile):
     def sniff(self, head: bytes, path: Path) -> bool:
         """Tell JSON that counts running and waiting requests as vLLM's stats do."""
         begins = _BEGINS.match(head.removeprefix(b"\xef\xbb\xbf")) is not None
-        return begins and all(mark in head for mark in _MARKS)
+        return begins and all(mark.search(head) for mark in _MARKS)
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

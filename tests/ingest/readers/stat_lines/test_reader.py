@@ -70,6 +70,21 @@ def test_rules_on_reports_judge_a_queue_with_room(tmp_path: Path, record: Any) -
     assert "STV016" in {found.code for found in check(trace).findings}
 
 
+@looped("names", [
+    ("running", "waiting", "kv_cache_usage_perc"), ("num_running", "num_waiting", "kv_cache_usage"),
+    ("num_requests_running", "num_requests_waiting", "gpu_cache_usage"),
+    ("vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"),
+])  # fmt: skip
+def test_loggers_may_call_the_same_by_other_names(tmp_path: Path, names: tuple[str, ...]) -> None:
+    records = [
+        {"time": BEGIN_S + 5 * n, **dict(zip(names, (2, 6, 0.1), strict=True))} for n in range(12)
+    ]
+
+    trace = opened(tmp_path, *records)
+
+    assert "STV016" in {found.code for found in check(trace).findings}
+
+
 def test_iterations_that_generate_nothing_are_no_progress(tmp_path: Path) -> None:
     records = [nested(number, tokens=8 if number < 3 else 0) for number in range(14)]
 
