@@ -61,7 +61,8 @@ def test_a_rule_that_compares_durations_is_not_applicable_and_says_that_a_clock_
 
     assert len(faults) > 30
     for fault in faults:
-        trace = trace_of(**fault.tables, **{**fault.manifest, "clock": NO_CLOCK})
+        given: Any = fault.tables | fault.manifest | {"clock": NO_CLOCK}
+        trace = trace_of(**given)
         result = check(trace, (fault.rule,))
         assert CLOCK in result.lacking[fault.rule.code]
         assert "1 compare durations, and the trace has no clock" in result.coverage.share
