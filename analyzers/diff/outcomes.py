@@ -175,6 +175,8 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
         went_on=(event != "arrive").any(), are_named=((event != "arrive") & is_named).any(),
     )  # fmt: skip
     arrived, preempted, went_on, are_named = told.collect().row(0)
+    # Spans and logs say when a request began and ended, and of preemptions those that they saw.
+    has_preemptions = bool(preempted) or (went_on and trace.manifest.is_recording)
     outcome = served["outcome"]
     became = {name: int((outcome == event).sum()) for name, event in ENDED.items()}
     became["open"] = outcome.null_count()
@@ -182,7 +184,7 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
         "requests": len(served) or arrived or None,
         "arrived": arrived or None,
         **{name: number if are_named else None for name, number in became.items()},
-        "preemptions": preempted if went_on else None,
+        "preemptions": preempted if has_preemptions else None,
     }
 
 

@@ -41,7 +41,7 @@ from stepscope.analyzers.findings.wording import duration
 from stepscope.analyzers.rules.cor.admitted_in_part import admitted_in_part
 from stepscope.analyzers.rules.cor.naming import with_label
 from stepscope.analyzers.rules.cor.occupancy import BLOCK, knows_ends
-from stepscope.analyzers.views.known import CLOCK, any_row
+from stepscope.analyzers.views.known import any_row
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -57,7 +57,7 @@ class MixOnOccupiedGroup:
     code: ClassVar[str] = "COR001"
     name: ClassVar[str] = "mix-on-occupied-group"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns", CLOCK)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans.dispatch_ns",)
 
     limit: int = 50
 
@@ -67,7 +67,8 @@ class MixOnOccupiedGroup:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per MIX block that was admitted in part, in order of time."""
-        is_measured = pl.lit(trace.manifest.is_measured("core_spans"))
+        has_clock = trace.manifest.clock.has_times
+        is_measured = pl.lit(has_clock and trace.manifest.is_measured("core_spans"))
         conflicts = admitted_in_part(trace).with_columns(is_measured=is_measured)
         rows = _with_reason(conflicts, trace).sort("ts_ns", *BLOCK).collect()
         return each(self, rows, self._finding, FIX, self.limit)

@@ -45,7 +45,6 @@ from stepscope.analyzers.rules.cor.occupancy import (
     with_holder,
     with_holder_named,
 )
-from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -62,7 +61,7 @@ class CoreDoubleBooked:
     code: ClassVar[str] = "COR002"
     name: ClassVar[str] = "core-double-booked"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans", CLOCK)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans",)
 
     overlap_ns: int = 1
     limit: int = 50
@@ -81,20 +80,23 @@ class CoreDoubleBooked:
         twice = with_label(early.collect().lazy(), trace)
         twice = with_label(twice, trace, "holder_task", "holder_block", "holder")
         order = ("ts_ns", "rank", "core", "task", "block", "end_ns", "holder_end_ns", "holder")
-        rows = twice.sort(order).collect()
+        has_clock = pl.lit(trace.manifest.clock.has_times)
+        rows = twice.sort(order).with_columns(has_clock=has_clock).collect()
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         core = f"core {row['core']} ({row['core_kind'] or 'kind unknown'})"
         until_ns = min(row["end_ns"], row["holder_end_ns"])
         shared_ns = until_ns - row["ts_ns"] if until_ns < FAR_NS else None
-        how_long = "and neither ended" if shared_ns is None else f"for {duration(shared_ns)}"
-        message = f"{row['label']} began on {core} while {row['holder']} ran there, {how_long}"
+        how_long = ", and neither ended"
+        if shared_ns is not None:
+            how_long = f", for {duration(shared_ns)}" if row["has_clock"] else ""
+        message = f"{row['label']} began on {core} while {row['holder']} ran there{how_long}"
         evidence: Evidence = {
             "block": row["label"],
             "holder": row["holder"],
             "core": core,
-            "shared_ns": shared_ns,
+            "shared_ns": shared_ns if row["has_clock"] else None,
         }
         at = {**row, "end_ns": None if shared_ns is None else until_ns}
         return finding(self, message, FIX, at=at, evidence=evidence)

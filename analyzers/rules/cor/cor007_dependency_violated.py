@@ -38,7 +38,6 @@ from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.rules.cor.naming import with_kernel, with_label
 from stepscope.analyzers.rules.cor.occupancy import holds, knows_ends
-from stepscope.analyzers.views.known import CLOCK
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -56,7 +55,7 @@ class DependencyViolated:
     code: ClassVar[str] = "COR007"
     name: ClassVar[str] = "dependency-violated"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("core_spans", "task_edges", CLOCK)
+    needs: ClassVar[tuple[str, ...]] = ("core_spans", "task_edges")
 
     early_ns: int = 1
     limit: int = 50
@@ -82,8 +81,9 @@ class DependencyViolated:
         found = _with_last_block(broken.collect().lazy(), holds(trace))
         named = with_label(found.collect().lazy(), trace)
         named = with_label(named, trace, "from_task", "from_block", "from_label")
-        rows = named.sort(-pl.col("count").cast(pl.Int64), *pair).collect()
-        return each(self, rows, self._finding, FIX, self.limit)
+        has_clock = pl.lit(trace.manifest.clock.has_times)
+        rows = named.sort(-pl.col("count").cast(pl.Int64), *pair).with_columns(has_clock=has_clock)
+        return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _any(self, trace: Trace) -> bool:
         """Whether any edge is broken, which is cheaper to say than which: mostly none is.
@@ -101,15 +101,17 @@ class DependencyViolated:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         never = row["ended_ns"] >= FAR_NS
-        worst = "and it never ended" if never else f"by {duration(row['early_ns'])} at worst"
+        worst = ", and it never ended" if never else ""
+        if row["has_clock"] and not never:
+            worst = f", by {duration(row['early_ns'])} at worst"
         message = (
             f"{row['kernel']} began before {row['from_kernel']} had ended, on {row['count']:,} of "
-            f"{times(row['num_edges'], 'edge')}, {worst}"
+            f"{times(row['num_edges'], 'edge')}{worst}"
         )
         evidence: Evidence = {
             "began": row["label"],
             "had not ended": row["from_label"],
-            "worst_early_ns": None if never else row["early_ns"],
+            "worst_early_ns": row["early_ns"] if row["has_clock"] and not never else None,
             "edge": row["source"],
             "edges broken": row["count"],
             "edges of the pair": row["num_edges"],

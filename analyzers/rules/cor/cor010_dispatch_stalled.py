@@ -72,7 +72,7 @@ from stepscope.analyzers.rules.cor.stalls import (
     WAITS,
     pending_tasks,
 )
-from stepscope.analyzers.views.known import CLOCK, knows
+from stepscope.analyzers.views.known import knows
 from stepscope.ingest.readers.core_masks import STALL, TASKS, TASKS_OVER
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
@@ -94,6 +94,7 @@ FIX_OF_STRUCTURE = (
 FIX_OF_CONFLICT = "mend the admission that COR001 tells: a part of the block came to a core in use"
 OF_RUNTIME = {"S1": NEVER_ENDED, "S3": READY, "S4": WAITS, "S5": UNSUBMITTED}
 """The runtime's classes of stalls, as it numbers them."""
+CLASS = r"^S\d:"
 SCOPE_DEADLOCK = re.compile("scope.?deadlock", re.IGNORECASE)
 
 
@@ -104,22 +105,29 @@ class DispatchStalled:
     code: ClassVar[str] = "COR010"
     name: ClassVar[str] = "dispatch-stalled"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = ("tasks.outcome", CLOCK)
+    needs: ClassVar[tuple[str, ...]] = ("tasks.outcome",)
 
     min_stall_ns: int = 10_000_000
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether anything is known of progress, of steps that ended or were given up."""
+        """Tell whether anything is known of progress, of steps that ended or were given up.
+
+        Without a clock that is what the runtime itself reports.
+        """
         moments = ("core_spans", "tasks.ready_ns", "tasks.retired_ns")
         ended = knows(trace, "steps.dur_ns", "tasks.step")
         is_given_up = bool(_counted(trace).head(1).collect().height)
+        if not trace.manifest.clock.has_times:
+            reported = trace.steps.filter(pl.col("executed_path").str.contains(CLASS))
+            return is_given_up or bool(reported.head(1).collect().height)
         return ended or is_given_up or any(knows(trace, moment) for moment in moments)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per step that stalled, in order of time."""
         if not trace.tasks.filter(pl.col("outcome") == "pending").head(1).collect().height:
             return []
+        has_clock = trace.manifest.clock.has_times
         first = pl.all().exclude(STEP).sort_by("state", "ts_ns", "task").first()
         steps = (
             pending_tasks(trace)
@@ -130,10 +138,10 @@ class DispatchStalled:
             .with_columns(end_ns=pl.max_horizontal("end_ns", "submitted_ns", "last_ns"))
             .with_columns(stall_ns=pl.col("end_ns") - pl.coalesce("last_ns", "begin_ns"))
             .join(_counted(trace), on=STEP, how="left", nulls_equal=True)
-            .with_columns(lists_all=pl.lit(_lists_all(trace)))
+            .with_columns(lists_all=pl.lit(_lists_all(trace)), has_clock=pl.lit(has_clock))
         )
-        stalled = (pl.col("is_over") | _is_recorded()).fill_null(value=False)
-        if trace.manifest.closed:
+        stalled = ((pl.col("is_over") & has_clock) | _is_recorded()).fill_null(value=False)
+        if trace.manifest.closed and has_clock:
             stalled |= pl.col("stall_ns") > self.min_stall_ns
         named = with_name(with_label(steps.filter(stalled).collect().lazy(), trace), trace)
         is_told = pl.lit(knows(trace, "core_spans.dispatch_ns"))
@@ -193,7 +201,7 @@ def _how_many(row: Mapping[str, Any]) -> str:
 
 def _is_timed(row: Mapping[str, Any]) -> bool:
     """Whether it is known when the step ended, or any moment after its last progress."""
-    return bool(row["is_over"]) or bool(row["stall_ns"])
+    return bool(row["has_clock"] and (row["is_over"] or row["stall_ns"]))
 
 
 def _is_led_to(row: Mapping[str, Any]) -> bool:
@@ -209,7 +217,8 @@ def _is_structural(row: Mapping[str, Any]) -> bool:
     """Whether a full ring can never move: it is said, or the step was given up without waiting."""
     if row["state"] != UNSUBMITTED:
         return False
-    waited_ns = row["stall_ns"] if row["last_ns"] is not None and row["is_over"] else None
+    is_known = row["has_clock"] and row["last_ns"] is not None and row["is_over"]
+    waited_ns = row["stall_ns"] if is_known else None
     at_once = waited_ns is not None and waited_ns < PASS_NS
     return at_once or bool(SCOPE_DEADLOCK.search(row["executed_path"] or ""))
 
@@ -249,7 +258,7 @@ def _ends(trace: Trace) -> pl.LazyFrame:
 
 def _is_recorded() -> pl.Expr:
     """Whether the runtime itself says that the step stalled."""
-    return pl.col("executed_path").str.contains(r"^S\d:") | pl.col("num_tasks").is_not_null()
+    return pl.col("executed_path").str.contains(CLASS) | pl.col("num_tasks").is_not_null()
 
 
 def _counted(trace: Trace) -> pl.LazyFrame:

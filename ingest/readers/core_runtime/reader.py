@@ -106,7 +106,7 @@ def _manifest(
     )
     return Manifest(
         producer="simpler",
-        clock=ClockInfo("profiler" if log.places.times else "virtual", log.epoch_ns),
+        clock=ClockInfo("profiler" if log.places.times else "none", log.epoch_ns),
         config=_config(log, made),
         closed=closed,
         report=report,

@@ -70,7 +70,7 @@ def test_lines_without_a_time_are_in_order_and_said_to_be_no_more(tmp_path: Path
 
     report = report_of(trace)
     assert trace.manifest.tables["core_spans"] == "ordered"
-    assert trace.manifest.clock.kind == "virtual"
+    assert trace.manifest.clock.kind == "none"
     assert report.inferred["times from the position of the line"] == 10
     assert any("lengths say nothing" in note for note in report.notes)
 
