@@ -83,7 +83,7 @@ def _kernel(trace: Trace, divergence: Divergence, row: Mapping[str, Any] | None)
     """What the row's task is called, where it is about one."""
     if row is None or "task" not in row:
         return None
-    own = (pl.col("rank") == divergence.rank) & (pl.col("task") == row["task"])
+    own = (pl.col("rank") == divergence.rank) & pl.col("task").eq_missing(pl.lit(row["task"]))
     names = trace.tasks.filter(own).select("name").head(1).collect()["name"]
     return f"{row['task']} is {names[0]}" if len(names) else None
 

@@ -9,7 +9,7 @@ from stepscope.app.debug.debugger.why_anywhere import why_anywhere
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.shown.site_source import in_short
 from stepscope.app.debug.why import Chain, Proof
-from stepscope.app.present.blocks import AtChange, Block, Fact, Paragraph
+from stepscope.app.present.blocks import AtChange, Block, Fact, Paragraph, Tone
 from stepscope.ingest.errors import ConfigError
 
 
@@ -35,7 +35,8 @@ def why_blocks(chain: Chain) -> Iterator[Block]:
     """
     first, *others = chain.lines()
     yield Paragraph(first)
-    for number, (line, link) in enumerate(zip(others, chain.links, strict=True), start=1):
+    lines = others[: len(chain.links)]
+    for number, (line, link) in enumerate(zip(lines, chain.links, strict=True), start=1):
         says = line.removeprefix(f"{number}. ")
         yield Fact(
             f"{number} {place_of(link.proof)}".rstrip(),
@@ -46,6 +47,7 @@ def why_blocks(chain: Chain) -> Iterator[Block]:
             yield Fact("decided in", (in_short(link.site),))
     if target := target_of(chain.root.proof, chain.elsewhere):
         yield Fact(f"root {place_of(chain.root.proof)}", (chain.root.says,), to=target)
+    yield from (Paragraph(line, Tone.MUTED) for line in others[len(chain.links) :])
 
 
 def place_of(proof: Proof | None) -> str:

@@ -19,6 +19,7 @@ from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.debugger.why_anywhere import rank_that_has, why_anywhere
 from stepscope.app.debug.facets import FACETS
 from stepscope.app.debug.facets.look import Look
+from stepscope.app.debug.shown.why_blocks import why_blocks
 from stepscope.app.debug.why.last_wait import last_wait
 from stepscope.app.present.blocks import Block, Fact, Heading, Items, Paragraph, Table
 from stepscope.app.present.summary.summing import summary
@@ -139,6 +140,7 @@ def _why(found: Figures, trace: Trace, subject: str) -> None:
     told = chain.as_dict()
     found.add("why", {subject: {"root": {"ends": told["root"]["ends"]}}}, ())
     found.said["why"] |= {*told["partial"]}
+    assert list(why_blocks(chain))
 
 
 def _state(found: Figures, trace: Trace) -> None:
