@@ -178,14 +178,21 @@ def _other_sources(trace: Trace) -> Iterator[str]:
         yield "no step counts waiting requests: they are counted from the events of requests"
     if has_batches:
         yield from _of_batches(trace)
-    if trace.has("decisions") and not knows(trace, "decisions.resource"):
-        yield "no decision names what was short: time that a request was left out counts as other"
+    if trace.has("decisions"):
+        yield from _of_decisions(trace)
     if not knows(trace, "decisions.holder") and _is_behind_a_head(trace):
         yield "no decision names the head of the queue: time behind it counts as head"
     if trace.has("tasks") and not knows(trace, "core_spans.end_ns"):
         yield "no core is known to have executed: dispatch counts as prefill and decode"
     if trace.has("core_spans") and not knows(trace, "core_spans.dispatch_ns"):
         yield "no dispatch is recorded: shares of cores are of the time from the first begin"
+
+
+def _of_decisions(trace: Trace) -> Iterator[str]:
+    if not knows(trace, "decisions.resource"):
+        yield "no decision names what was short: time that a request was left out counts as other"
+    if not knows(trace, "decisions.step"):
+        yield "no decision names its step: in which one nobody was looked at is not known"
 
 
 def _of_batches(trace: Trace) -> Iterator[str]:

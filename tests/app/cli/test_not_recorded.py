@@ -67,6 +67,8 @@ PERMITTED = {
     (r"batch_rows\.num_cached", r"(blame|diff)\..*(chunk|no-budget)"): "no hit looks like a chunk",
     ("collectives", "blame|diff|overview.SLO"): "what the batch did, whose time it was part of",
     ("outputs", "blame.slo.*num_tokens|info.tokens"): "as many as events say were generated",
+    (r"outputs\.is_placeholder", ".*"): "an engine without placeholders does not say so",
+    (r"thread_phases\.thread", "state.*orchestrator"): "null is the orchestrator",
     ("slot_tokens", "state|why"): "a slot that nobody holds is known by its tokens",
     ("decisions", r"overview\.SLO, missed.*share"): "of the cause waiting, which is named",
     ("decisions", "check STV009"): "decisions say that those who wait are not ready",
