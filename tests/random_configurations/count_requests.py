@@ -142,7 +142,9 @@ def waited_with_room(tables: Tables, found: Finding) -> bool:
         row["dur_ns"] or 0 for row in tables["steps"]
         if row["rank"] == found.rank and row["step"] in served
     )  # fmt: skip
-    return with_room_ns > served_ns * (0.5 if is_only_slot else 1)
+    if is_only_slot:
+        return with_room_ns > 0.5 * served_ns == 0.5 * int(found.evidence["worst_served_ns"] or 0)
+    return with_room_ns > served_ns
 
 
 def no_decode_ran(tables: Tables, found: Finding) -> bool:

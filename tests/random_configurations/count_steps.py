@@ -40,4 +40,21 @@ def _width(row: Row) -> int:
     return int(row["num_decode_tokens"] or row["num_decode_reqs"])
 
 
-COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {"BAT011": path_is_slow}
+def prompts_got_nothing(tables: Tables, found: Finding) -> bool:
+    """STV005: so many steps in a row reserved the whole budget, with prompts waiting.
+
+    So it is where more may run than the budget has tokens: then the decodes alone need it all.
+    """
+    longest = streak = 0
+    for row in (row for row in tables["steps"] if row["rank"] == found.rank):
+        is_all = row["reserved_tokens"] and row["reserved_tokens"] >= row["token_budget"]
+        is_starved = is_all and row["num_waiting"] and not row["num_prefill_tokens"]
+        streak = streak + 1 if is_starved else 0
+        longest = max(longest, streak)
+    return longest == found.evidence["longest run_steps"]
+
+
+COUNTS: Mapping[str, Callable[[Tables, Finding], bool]] = {
+    "BAT011": path_is_slow,
+    "STV005": prompts_got_nothing,
+}
