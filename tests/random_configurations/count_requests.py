@@ -132,11 +132,13 @@ def waited_with_room(tables: Tables, found: Finding) -> bool:
     max_num_seqs = engine["num_slots"] or engine["max_num_seqs"]
     is_only_slot = "only slot" in found.message and max_num_seqs == 1
     waits = _waits(tables, request)
+    # A wait that begins in the middle of a step lasts for the rest of it.
     with_room_ns = sum(
-        row["dur_ns"] or 0 for row in tables["steps"]
+        max(0, min(until, row["ts_ns"] + (row["dur_ns"] or 0)) - max(since, row["ts_ns"]))
+        for row in tables["steps"]
         if row["rank"] == found.rank and row["num_running"] < max_num_seqs + is_only_slot
-        and any(since <= row["ts_ns"] < until for since, until in waits)
-    )  # fmt: skip
+        for since, until in waits
+    )
     served = {row["step"] for row in tables["batch_rows"] if row["request"] == request}
     served_ns = sum(
         row["dur_ns"] or 0 for row in tables["steps"]
