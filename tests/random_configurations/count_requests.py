@@ -145,8 +145,10 @@ def waited_with_room(tables: Tables, found: Finding) -> bool:
         if row["rank"] == found.rank and row["step"] in served
     )  # fmt: skip
     if is_only_slot:
-        return with_room_ns > 0.5 * served_ns == 0.5 * int(found.evidence["worst_served_ns"] or 0)
-    return with_room_ns > served_ns
+        return bool(
+            with_room_ns > 0.5 * served_ns == 0.5 * int(found.evidence["worst_served_ns"] or 0)
+        )
+    return bool(with_room_ns > served_ns)
 
 
 def no_decode_ran(tables: Tables, found: Finding) -> bool:
