@@ -31,10 +31,10 @@ READS_THEM_AS_ORDER = {
 
 def found(fault: LeastFault, tables: dict[str, Any]) -> list[tuple[Any, ...]]:
     """What a rule finds in rows without a clock, but for where in time."""
-    trace = trace_of(**tables, **{**fault.manifest, "clock": NO_CLOCK})
+    given: dict[str, Any] = {**tables, **fault.manifest, "clock": NO_CLOCK}
     return sorted(
         (str(each.step), str(each.request), each.message, str(each.evidence), each.count)
-        for each in check(trace, (fault.rule,)).findings
+        for each in check(trace_of(**given), (fault.rule,)).findings
     )
 
 
@@ -61,8 +61,7 @@ def test_a_rule_that_compares_durations_is_not_applicable_and_says_that_a_clock_
 
     assert len(faults) > 30
     for fault in faults:
-        given: Any = fault.tables | fault.manifest | {"clock": NO_CLOCK}
-        trace = trace_of(**given)
-        result = check(trace, (fault.rule,))
+        given: dict[str, Any] = {**fault.tables, **fault.manifest, "clock": NO_CLOCK}
+        result = check(trace_of(**given), (fault.rule,))
         assert CLOCK in result.lacking[fault.rule.code]
         assert "1 compare durations, and the trace has no clock" in result.coverage.share
