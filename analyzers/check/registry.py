@@ -90,6 +90,7 @@ from stepscope.analyzers.rules.stv.stv022_reports_stopped import ReportsStopped
 from stepscope.analyzers.rules.stv.stv023_engine_died import EngineDied
 from stepscope.analyzers.rules.stv.stv024_priority_inverted import PriorityInverted
 from stepscope.analyzers.rules.stv.stv025_long_queue import LongQueue
+from stepscope.analyzers.rules.stv.stv026_request_stuck import RequestStuck
 from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
 from stepscope.analyzers.rules.trc.trc002_clock_backwards import ClockBackwards
 from stepscope.analyzers.rules.trc.trc003_inferred import Inferred
@@ -137,6 +138,7 @@ RULES: tuple[Rule, ...] = (
     EngineDied(),
     PriorityInverted(),
     LongQueue(),
+    RequestStuck(),
     MixedNeverForms(),
     LongPrefillSaturates(),
     BudgetExceeded(),

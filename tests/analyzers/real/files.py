@@ -171,6 +171,7 @@ LACKS: dict[str, Lack] = {
     "BAT014": _rows("how many drafts were accepted", "counters", pl.col("name") == "Drafted"),
     "STV024": _needs("lifecycle.priority"),
     "STV025": _HISTORIES,
+    "STV026": _needs("lifecycle.request", "batch_rows.request"),
     "KVB001": _needs("allocations"),
     "KVB002": _needs("allocations"),
     "KVB003": _ABOUT_REQUESTS,

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.cli.main import cli
+from stepscope.ingest.errors import TraceError
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.looped import looped
@@ -57,6 +59,16 @@ FOUND: dict[str, tuple[str, Facts]] = {
         {"longest run_reports": 6000, "owner of most blocks": "L", "its blocks": 250},
     ),
     "preempt_cascade4.trace": ("STV021", {"preemptions": 41923, "blocks given back": 0}),
+    "llama_slot_never_dispatched.log": (
+        "STV026", {"lasted_ns": 447 * SECOND, "later ones that finished": 10},
+    ),
+    "otlp_queue30.json": (
+        "STV025", {"requests that waited": 16, "requests": 20, "longest wait_ns": 30 * SECOND},
+    ),
+    "simpler_s1.log": (
+        "COR010",
+        {"class": "a block never ended", "tasks over": 307, "tasks": 311, "tasks left": 4},
+    ),
     "prio3.trace": (
         "STV024",
         {"priority": -5, "priority of those that ran": 10, "requests of lower priority": 16},
@@ -151,6 +163,49 @@ def test_the_stages_of_sglang_last_as_its_spans_do(path_of: Callable[[str], Path
         name: round(row["blame_ns"][name] / 1e6, 1) for name in ("waiting", "prefill", "decode")
     }
     assert stages == {"waiting": 22.0, "prefill": 25.4, "decode": 136.6}
+
+
+def test_spans_of_jaeger_are_those_of_opentelemetry(path_of: Callable[[str], Path]) -> None:
+    (row,) = blamed(path_of("jaeger_vllm.json"))["requests"]
+
+    stages = {name: row["blame_ns"][name] / SECOND for name in ("waiting", "prefill", "decode")}
+    assert stages == {"waiting": 1.2, "prefill": 0.3, "decode": 1.0}
+
+
+def test_what_clients_of_a_benchmark_saw_is_read(
+    path_of: Callable[[str], Path], tmp_path: Path
+) -> None:
+    printed("summary", path_of("v_bench_serve.json"), "-o", tmp_path / "summary.json")
+
+    row = json.loads((tmp_path / "summary.json").read_text())
+    assert row["finished"] == 3
+    assert (row["ttft_p50_ns"], row["tpot_p50_ns"]) == (SECOND // 5, SECOND // 100)
+    assert row["preemptions"] is None
+
+
+def test_one_scrape_of_metrics_is_refused_with_what_to_do(path_of: Callable[[str], Path]) -> None:
+    with pytest.raises(TraceError, match="scrape it over time"):
+        Trace.open(path_of("v_prom.txt"))
+
+
+@looped(
+    "name, kernels, cores",
+    [
+        ("ascend_trace_view.json", 9, {"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC"}),
+        (
+            "npu_kineto.pt.trace.json", 30,
+            {"KERNEL_AICORE", "KERNEL_AIVEC", "KERNEL_MIX_AIC", "KERNEL_MIX_AIV"},
+        ),
+    ],
+)  # fmt: skip
+def test_kernels_of_an_npu_are_kernels_of_their_steps_with_the_cores_that_they_ran_on(
+    path_of: Callable[[str], Path], name: str, kernels: int, cores: set[str]
+) -> None:
+    spans = Trace.open(path_of(name)).spans.filter(pl.col("category") == "kernel").collect()
+
+    args = [json.loads(each) for each in spans["args"]]
+    assert {each.get("Task Type") or each["type"] for each in args} == cores
+    assert spans["step"].value_counts()["count"].to_list() == [kernels // 3] * 3
 
 
 @looped("name", ["win_a.json", "win_b.json"])
