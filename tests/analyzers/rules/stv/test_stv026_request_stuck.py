@@ -40,12 +40,12 @@ def served() -> Tables:
     return {"lifecycle": lifecycle, "batch_rows": batch_rows}
 
 
-def found_beside(events: list[Row], rows: tuple[Row, ...] = (), **more: Any) -> list[Finding]:
+def found_beside(events: list[Row], rows: tuple[Row, ...] = ()) -> list[Finding]:
     """What is found when a request was there beside those that were served."""
-    tables = served()
+    tables: Any = served()
     tables["lifecycle"] += events
     tables["batch_rows"] += rows
-    return list(check(trace_of(**tables, **more), (RequestStuck(),)).findings)
+    return list(check(trace_of(**tables), (RequestStuck(),)).findings)
 
 
 def test_a_request_that_is_never_in_a_batch_is_found_at_its_admission() -> None:
