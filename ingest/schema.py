@@ -30,6 +30,14 @@ WHAT_BLOCKS = (
     "queue", "bucket", "phase", *NOT_READY, "preemption", "pause", "dp-throttle", "selection",
     "core-group", "core",
 )  # fmt: skip
+COLLECTIVE = "collective_comm"
+"""What kineto calls an operation of a communication library that is no single kernel."""
+ON_DEVICE = (
+    "kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "kernel_dispatch", "memory_copy",
+    COLLECTIVE,
+)  # fmt: skip
+"""Categories of spans that a device executes, in small letters: torch.profiler's, those that it had
+in 2021 (`Kernel`), and rocprofv3's."""
 RESOURCES = ("kv-block", "slot", "kv-token")
 ALLOCATION_OPS = ("claim", "release", "share", "move", "cache", "evict", "copy", "let-go")
 ACCESS_OPS = ("read", "write", "copy", "record", "wait", "synchronize")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.analyzers.latency.kernel_kinds import KINDS, kind_of
-from stepscope.ingest.derive.launches import ON_DEVICE
 from stepscope.ingest.derive.states import step_times
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 

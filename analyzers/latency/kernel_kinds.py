@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from stepscope.ingest.derive.launches import COLLECTIVE
+from stepscope.ingest.schema import COLLECTIVE
 
 COMMUNICATION = (
     r"(?i)nccl|rccl|nvshmem|msccl|deep_?ep|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"

@@ -17,8 +17,7 @@ import polars as pl
 
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.columns import Table
-from stepscope.ingest.derive.launches import ON_DEVICE
-from stepscope.ingest.schema import BY_NAME, TABLES
+from stepscope.ingest.schema import BY_NAME, ON_DEVICE, TABLES
 from stepscope.ingest.trace import Trace
 
 ON_EVERY_ROW = {

@@ -14,16 +14,9 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.axis import NONE, Ints, Tracks, different, latest, numbered
+from stepscope.ingest.schema import ON_DEVICE
 
 GPU_ANNOTATION = "gpu_user_annotation"
-COLLECTIVE = "collective_comm"
-"""What kineto calls an operation of a communication library that is no single kernel."""
-ON_DEVICE = (
-    "kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "kernel_dispatch", "memory_copy",
-    COLLECTIVE,
-)  # fmt: skip
-"""Categories of what a device executes, in small letters: torch.profiler's, those that it had in
-2021 (`Kernel`), and rocprofv3's."""
 FOREVER = 1 << 62
 _NO_KERNEL = "no kernel is in the file: steps are as long as the CPU was in them"
 _LOST, _OTHERS = "belong to no step: ", "threads without tags: "

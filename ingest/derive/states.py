@@ -23,7 +23,7 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 REQUEST = ("rank", "request")
-FIRST_TOKEN = "first-token"  # noqa: S105
+FIRST_TOKEN = "first-token"  # noqa: S105 - the name of an event
 BEFORE = ("receive", "arrive")
 """What happens to a request before anybody has decided anything about it."""
 ENTERS = ("arrive", "preempt", "defer")

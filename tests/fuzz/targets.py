@@ -18,22 +18,26 @@ from polars.testing import assert_frame_equal
 from stepscope.ingest.errors import TraceError
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.manifest import Manifest
+from stepscope.ingest.readers.benchmark.reader import BenchmarkReader
 from stepscope.ingest.readers.chrome import decode
 from stepscope.ingest.readers.chrome.reader import ChromeReader
 from stepscope.ingest.readers.core_runtime.reader import RuntimeLogReader
 from stepscope.ingest.readers.encodings.inflate import inflated
 from stepscope.ingest.readers.forward_pass.reader import ForwardPassReader
+from stepscope.ingest.readers.jaeger.reader import JaegerReader
 from stepscope.ingest.readers.kv_events.reader import KvEventsReader
 from stepscope.ingest.readers.logs.reader import EngineLogReader
 from stepscope.ingest.readers.native.reader import NativeReader
 from stepscope.ingest.readers.nsys.reader import NsysReader
 from stepscope.ingest.readers.otlp.reader import OtlpReader
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
+from stepscope.ingest.readers.prometheus.reader import PrometheusReader
 from stepscope.ingest.readers.requests.reader import RequestsReader
 from stepscope.ingest.readers.rocpd.reader import RocpdReader
 from stepscope.ingest.readers.rocprofv3.reader import Rocprofv3Reader
 from stepscope.ingest.readers.samples.reader import SamplesReader
 from stepscope.ingest.readers.seam import HEAD_BYTES, Reader
+from stepscope.ingest.readers.stat_lines.reader import StatLinesReader
 from stepscope.ingest.readers.swimlane.reader import SwimlaneReader
 from stepscope.ingest.readers.xplane.reader import XPlaneReader
 from stepscope.ingest.recorder import Recorder
@@ -42,18 +46,23 @@ from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import LOGS
 from tests.ingest.perfetto_files import LEGACY, event, pack
+from tests.ingest.readers.benchmark.test_reader import RESULT
 from tests.ingest.readers.chrome.test_damage import LAYOUTS
 from tests.ingest.readers.core_runtime.logs import RUNTIME_LOGS
 from tests.ingest.readers.forward_pass.test_reader import CAPTURE as PASSES
 from tests.ingest.readers.forward_pass.test_reader import JSON_LINES
+from tests.ingest.readers.jaeger.test_reader import answer as jaeger_answer
+from tests.ingest.readers.jaeger.test_reader import request
 from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.nsys.files import TABLES, exported, two_steps
 from tests.ingest.readers.otlp.test_reader import SERVED, span
 from tests.ingest.readers.otlp.test_reader import exported as spans_exported
+from tests.ingest.readers.prometheus.test_reader import scrape, unix_time
 from tests.ingest.readers.requests.lists import LISTS
 from tests.ingest.readers.rocpd import files as rocpd_files
 from tests.ingest.readers.rocprofv3.files import process, written
 from tests.ingest.readers.samples.test_reader import SAMPLES
+from tests.ingest.readers.stat_lines.test_reader import nested
 from tests.ingest.readers.swimlane.test_reader import deps, records
 from tests.ingest.readers.xplane.files import two_steps as two_xla_steps
 from tests.ingest.zstd_frames import framed
@@ -240,6 +249,20 @@ TARGETS = {
         OtlpReader(),
         _texts(json.dumps(spans_exported(SERVED, span("a", 0, 1)))),
         as_file("spans.json"),
+    ),
+    "jaeger": Target(
+        JaegerReader(), _texts(json.dumps(jaeger_answer(request(1, 0.0, 1.2)))), as_file("j.json")
+    ),
+    "benchmark": Target(BenchmarkReader(), _texts(json.dumps(RESULT)), as_file("result.json")),
+    "prometheus": Target(
+        PrometheusReader(),
+        _texts("".join(unix_time(number) + scrape(number) for number in range(3))),
+        as_file("metrics.txt"),
+    ),
+    "stat-lines": Target(
+        StatLinesReader(),
+        _texts("\n".join(json.dumps(nested(number)) for number in range(3))),
+        as_file("stats.jsonl"),
     ),
     "rocpd": Target(RocpdReader(), _rocpd, as_file("results.db")),
     "nsys": Target(NsysReader(), _nsys, as_file("report.sqlite")),

@@ -17,7 +17,7 @@ from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 
 Rows = Counter[tuple[Any, ...]]
-WHEN = ("arrive_ns", "first_token_ns", "ended_ns", "from_ns", "to_ns")
+WHEN = ("arrive_ns", "first_token_ns", "engine_first_token_ns", "ended_ns", "from_ns", "to_ns")
 
 
 def rows_of(trace: Trace, table: str, *without: str) -> Rows:

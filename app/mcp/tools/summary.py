@@ -38,6 +38,8 @@ AT_ONCE = NotRecorded(
     "times for each token after the first, as clients got them",
     "clients got all tokens at once; engine_tpot_p50_ns is of the tokens as they were sampled",
 )
+OF_ENGINE = {"engine_ttft_p50_ns": "ttft_p50_ns", "engine_tpot_p50_ns": "tpot_p50_ns"}
+"""Columns of the engine's own tokens; where those of clients lack as well, they are not named."""
 LEFT_TO_OTHERS = ("findings", "not_applicable", "config", "trace", "reference", "divergence",
                   "diverged_step")  # fmt: skip
 
@@ -79,7 +81,7 @@ def _answer(held: HeldTraces, asked: Summed) -> Answer:
         if name == "tpot_p50_ns" and not _unknown(row, "engine_tpot_p50_ns")
         else lacks(what, *tables)
         for name, (what, tables) in OF_COLUMNS.items()
-        if _unknown(row, name)
+        if _unknown(row, name) and not _unknown(row, OF_ENGINE.get(name, "trace"))
     ]
     if slo is not None and row.get("slo_unknown", 0):
         lacking.append(NotRecorded(f"whether {row['slo_unknown']:,} requests met the SLO",

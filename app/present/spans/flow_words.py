@@ -22,7 +22,7 @@ from stepscope.app.timeline.flows.flow import Tied
 from stepscope.app.timeline.flows.path import Path, PathPart
 from stepscope.app.timeline.flows.ties import ENDS
 from stepscope.app.units import count, duration
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 MOST_LISTED = 8

@@ -19,7 +19,8 @@ import polars as pl
 from stepscope.app.palette import HELD
 from stepscope.app.timeline.flows.span_numbers import NONE, SpanNumbers
 from stepscope.app.timeline.lanes.lane import Ints, Subject, clipped, placeable
-from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
+from stepscope.ingest.derive.launches import GPU_ANNOTATION
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 LAUNCH, TASK, PREEMPTION, ARROW = range(4)

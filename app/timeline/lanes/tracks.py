@@ -30,7 +30,8 @@ from stepscope.app.timeline.lanes.lane import (
 from stepscope.app.timeline.lanes.texts_by_number import TextsByNumber, numbers
 from stepscope.app.timeline.profile.colouring import by_category, names_that_took_most
 from stepscope.app.timeline.profile.top_names import TopName
-from stepscope.ingest.derive.launches import GPU_ANNOTATION, ON_DEVICE
+from stepscope.ingest.derive.launches import GPU_ANNOTATION
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 STREAMS, COLLECTIVES, THREADS, OTHERS, PYTHON = (

@@ -14,7 +14,7 @@ from stepscope.app.timeline.lanes.lane import TABLES
 from stepscope.app.timeline.listed.kept_rows import KeptRows
 from stepscope.app.timeline.profile.top_names import shown
 from stepscope.app.timeline.spans.packed import Ints
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 Row = dict[str, Any]

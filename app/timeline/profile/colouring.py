@@ -21,7 +21,7 @@ from stepscope.app.timeline.lanes.lane import TABLES, placeable
 from stepscope.app.timeline.lanes.texts_by_number import TextsByNumber, numbers
 from stepscope.app.timeline.profile.top_names import TopName, state_by_name, top_names
 from stepscope.app.timeline.span_index import Section
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 Colours = Literal["name", "state"]

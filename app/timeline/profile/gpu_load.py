@@ -9,7 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
-from stepscope.ingest.derive.launches import ON_DEVICE, device_of
+from stepscope.ingest.derive.launches import device_of
+from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
 DEVICE = ("rank", "device")

@@ -21,9 +21,9 @@ from stepscope.ingest.derive.collectives.spellings import (
     kind_of,
     operation_of,
 )
-from stepscope.ingest.derive.launches import COLLECTIVE, GPU_ANNOTATION, ON_DEVICE
+from stepscope.ingest.derive.launches import GPU_ANNOTATION
 from stepscope.ingest.frames import polars_schema
-from stepscope.ingest.schema import COLLECTIVES
+from stepscope.ingest.schema import COLLECTIVE, COLLECTIVES, ON_DEVICE
 
 FROM_CALLS = "record_param_comms"
 FROM_NUMBERED_CALLS = "record_param_comms, with numbers of their group's own (Seq)"

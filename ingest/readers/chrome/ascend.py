@@ -23,9 +23,10 @@ import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.axis import different
-from stepscope.ingest.derive.launches import COLLECTIVE, GPU_ANNOTATION, device_of, on_device
+from stepscope.ingest.derive.launches import GPU_ANNOTATION, device_of, on_device
 from stepscope.ingest.derive.npu import TASK_TYPE, core_shape, work_category
 from stepscope.ingest.derive.step_tags import parse_tag, step_marker
+from stepscope.ingest.schema import COLLECTIVE
 from stepscope.ingest.storage.spool import Spool, unpacked
 
 TORCH_NPU, MSPROF, KINETO_NPU, SIMULATOR, OPERATOR_PIPES = (

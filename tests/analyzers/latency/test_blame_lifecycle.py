@@ -45,12 +45,12 @@ def test_without_an_admission_the_time_before_the_first_token_is_unknown() -> No
     trace = trace_of(lifecycle=[row for row in SERVED[:3] if row["event"] != "admit"] + [SERVED[5]])
 
     assert spent(trace) == {"decode": 60, "unknown": 40}
-    assert blame(trace).notes == (
+    assert {
         "no batches of 1 request are recorded: decode is the time from the first token to the end",
         "when 1 request was admitted is not recorded: whether the time before the first token was "
         "queue or prefill is unknown",
         "40.0% is unknown: the admission of requests is not recorded",
-    )
+    } < set(blame(trace).notes)
 
 
 def test_requests_of_batches_alone_are_counted_until_their_last_batch_and_said_to_be() -> None:
@@ -62,11 +62,11 @@ def test_requests_of_batches_alone_are_counted_until_their_last_batch_and_said_t
     blamed = blame(trace_of(steps=steps, batch_rows=rows))
 
     assert dict(blamed.requests.select("request", "latency_ns").rows()) == {"a": 150, "b": 250}
-    assert blamed.notes == (
+    assert {
         "2 requests without an arrival: counted from where first seen",
         "2 requests without any event: counted until the end of the last batch that each was in; "
         "what became of them after that is not recorded",
-    )
+    } < set(blamed.notes)
 
 
 def test_a_request_that_was_still_there_is_counted_until_the_end_of_the_trace() -> None:

@@ -19,8 +19,7 @@ from stepscope.analyzers.summary.gpu_use import (
     steps_by_kind,
 )  # fmt: skip
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
-from stepscope.ingest.derive.launches import ON_DEVICE
-from stepscope.ingest.schema import PHASES, TABLES
+from stepscope.ingest.schema import ON_DEVICE, PHASES, TABLES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.traces import trace_of

@@ -25,6 +25,8 @@ FIRST_ROW = "lifecycle: event=preempt request=req-01 cause=another bucket runs"
 VERDICT, REASON = "preempted", "another bucket runs"
 FOUND, FOUND_AT = "KVB003", 67
 """The rule that says so, and the step from which it does."""
+NUM_FOUND_FIRST = 2
+"""Of them, those for a request that needed no KV block, which the first finding counts."""
 NOWHERE = "no row of this trace meets it"
 
 WATCHED = "watch block 2"

@@ -14,8 +14,7 @@ from stepscope.analyzers.latency.causes import CAUSES, QUEUE
 from stepscope.app.present.blocks import Fact, Table
 from stepscope.app.present.summary.profile import profile_parts
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, STREAMS
-from stepscope.ingest.derive.launches import ON_DEVICE
-from stepscope.ingest.schema import WHAT_BLOCKS
+from stepscope.ingest.schema import ON_DEVICE, WHAT_BLOCKS
 from tests.app.both_fronts.looked import Looked
 from tests.app.both_fronts.test_same_everywhere import ENDS, is_workload, requests_of
 from tests.tiers import slow

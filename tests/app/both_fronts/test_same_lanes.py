@@ -15,7 +15,7 @@ from stepscope.app.timeline.lanes.steps import ON_GPU
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.profile.short_names import short_name
 from stepscope.app.web.loaded import LoadedTrace
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from tests.app.both_fronts.looked import Looked, Row
 from tests.tiers import slow
 from tests.traces import trace_of

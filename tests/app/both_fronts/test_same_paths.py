@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from stepscope.app.timeline.flows.ties import LAUNCH, PREEMPTION, TASK
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from tests.app.both_fronts.looked import Looked
 from tests.app.timeline.flows.test_path import check_paths
 from tests.tiers import slow

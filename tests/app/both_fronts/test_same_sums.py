@@ -17,7 +17,7 @@ from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.area.sums import PERCENTILES, AreaSums
 from stepscope.app.timeline.lanes.tracks import PYTHON, SAYS
 from stepscope.app.timeline.profile.short_names import short_name
-from stepscope.ingest.derive.launches import ON_DEVICE
+from stepscope.ingest.schema import ON_DEVICE
 from tests.app.both_fronts.looked import Looked
 from tests.tiers import slow
 

@@ -180,6 +180,8 @@ def graph() -> Tables:
     parts = [("AIC", 0), ("AIV0", 1), ("AIV1", 2)]
     spans = [span(1, kind, core, 10) for kind, core in parts]
     spans += [span(task, "AIV0", 1, 10 * task) for task in (2, 3)]
+    for task in tasks:
+        task["outcome"] = "run"
     edges = [{"ts_ns": 0, "from_task": task, "to_task": task + 1} for task in (1, 2)]
     return {"tasks": tasks, "core_spans": spans, "task_edges": edges}
 

@@ -76,7 +76,7 @@ def test_find_a_conflict(read: Tell, answers: Callable[..., list[dict[str, Any]]
 
     _, found = answers(*FINDING)
     assert (found["position"]["step"], found["hit"]["row"]["code"]) == (67, stories.FOUND)
-    assert found["hit"]["row"]["count"] == stories.NUM_TAKEN_AWAY
+    assert found["hit"]["row"]["count"] == stories.NUM_FOUND_FIRST
 
 
 def test_ask_why_one_waits(read: Tell, answers: Callable[..., list[dict[str, Any]]]) -> None:

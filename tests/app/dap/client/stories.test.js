@@ -25,7 +25,7 @@ test("find a conflict", async () => {
     found = await editor.ask("exceptionInfo", { threadId: 1 });
   }
   assert.equal(await editor.step(), `step ${TOLD.FOUND_AT}`);
-  assert.match(found.description, new RegExp(`^${TOLD.NUM_TAKEN_AWAY} .*${TOLD.REASON}`));
+  assert.match(found.description, new RegExp(`^${TOLD.NUM_FOUND_FIRST} .*${TOLD.REASON}`));
 });
 
 test("ask why one waits", async () => {

@@ -66,7 +66,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
             cookie = str(connection.getresponse().headers["Set-Cookie"]).partition(";")[0]
         yield Served(server, cookie)
         process.terminate()
-        assert process.communicate(timeout=PATIENCE_S) == ("", "")
+        assert process.communicate(timeout=PATIENCE_S) == ("", "stepscope: ended by SIGTERM\n")
 
 
 @contextmanager
