@@ -135,7 +135,7 @@ def test_the_hosts_line_alone_tells_the_stall_its_task_and_its_core(tmp_path: Pa
 
     assert stalled.message == (
         "step 1 stalled with 4 of 311 tasks left, a block never ended: task r2 t35 on core 26 is "
-        "the first; the runtime gave it up (S1:running-stalled), after what time is not recorded"
+        "the first; the runtime gave it up (S1:running-stalled), at a time that is not recorded"
     )
     assert (stalled.task, stalled.core) == (2 * RING + 35, 26)
     told = ("class", "tasks over", "tasks", "tasks left", "recorded")

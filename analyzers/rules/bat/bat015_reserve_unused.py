@@ -1,25 +1,26 @@
 """reserve-unused: far more of the budget is reserved for decodes than they take.
 
 ## What it finds
-At least `min_steps` steps in which the tokens reserved for decodes were `min_ratio` times what the
-decodes of the batch took or more, while prompts took all that the reserve left them, or waited
-where it left nothing. What stays unused has to be `min_unused` of the budget in these steps, and
-they have to be `min_share` of the steps in which the reserve bounded prompts: an engine that
-preempts a decode which it had reserved for leaves a little unused now and then.
+At least `min_steps` steps that reserved at least `min_ratio` times the tokens that the decodes of
+the batch took, while prompts used all of the remaining budget, or waited because none remained. The
+unused tokens must be at least `min_unused` of the budget of these steps, and these steps at least
+`min_share` of those in which the reserve limited prompts: an engine that preempts a decode after it
+reserved tokens for it leaves a few unused now and then.
 
 ## Why it hurts
-Tokens that are reserved and not taken are computed by nobody: the batch is smaller than it may be,
-prompts take more steps, and every request behind them gets its first token later. The device does
-not look idle, so nothing else shows it.
+Reserved tokens that no decode takes are wasted: batches are smaller than they could be, prompts
+take more steps, and every request queued after them gets its first token later. The device does not
+look idle, so no other figure shows it.
 
 ## Example
-    38 of 40 steps reserved 256 tokens for decodes that took 9.9 on average, and prompts took all
-    that was left: 9,352 tokens stayed unused, 12% of the budget; worst step 4, 256 reserved for 1
+    in 38 of 40 steps in which the reserve limited prompts, up to 256 tokens were reserved for
+    decodes that took 9.9 on average: 9,352 tokens stayed unused, 12% of the budget; worst step 4,
+    which reserved 256 for 1
 
 ## How to fix
-Reserve what the decodes in flight will take, `min(num_decodes, max_num_seqs) * (mtp_k + 1)`, in
-each step anew, not what `max_num_seqs` of them could. Give what is left after the decodes were
-scheduled to prompts.
+In every step, reserve what the decodes in flight will take, `min(num_decodes, max_num_seqs) *
+(mtp_k + 1)`, not what `max_num_seqs` decodes could take. Once the decodes are scheduled, give the
+unused part of the reserve to prompts.
 
 ## References
 The decode-budget reservation of ATOM's mixed batches, which counts the decodes of the step.
@@ -96,11 +97,11 @@ class ReserveUnused:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         share = row["all_unused"] / max(1, row["budget"])
         message = (
-            f"{row['count']:,} of {times(row['num_bound'], 'step')} reserved "
-            f"{times(row['most'], 'token')} for decodes that took {row['usual']:,.1f} on average, "
-            f"and prompts took all that was left: {times(row['all_unused'], 'token')} stayed "
-            f"unused, {share:.0%} of the budget; worst step {row['step']}, "
-            f"{row['reserved_tokens']:,} reserved for {row['num_decode_tokens']:,}"
+            f"in {row['count']:,} of {times(row['num_bound'], 'step')} in which the reserve "
+            f"limited prompts, up to {times(row['most'], 'token')} were reserved for decodes that "
+            f"took {row['usual']:,.1f} on average: {times(row['all_unused'], 'token')} stayed "
+            f"unused, {share:.0%} of the budget; worst step {row['step']}, which reserved "
+            f"{row['reserved_tokens']:,} for {row['num_decode_tokens']:,}"
         )
         evidence: Evidence = {
             "steps": row["count"],

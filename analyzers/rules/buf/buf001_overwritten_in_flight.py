@@ -62,7 +62,7 @@ class OverwrittenInFlight:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether the events by which streams are ordered are named."""
+        """Tell whether the events that order streams are named."""
         return names_events(trace)
 
     def check(self, trace: Trace) -> list[Finding]:

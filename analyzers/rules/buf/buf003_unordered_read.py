@@ -63,7 +63,7 @@ class UnorderedRead:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether what COR013 does not look at is accessed, and events are named."""
+        """Tell whether there are accesses that COR013 does not judge, and events are named."""
         return names_events(trace) and any_row(_of_streams(trace))
 
     def check(self, trace: Trace) -> list[Finding]:

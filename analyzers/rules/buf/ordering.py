@@ -43,7 +43,7 @@ Sync = tuple[str, str, str | None]  # stream, op, event
 
 
 def names_events(trace: Trace) -> bool:
-    """Tell whether streams that record events or wait for them say which, if any does."""
+    """Tell whether accesses that record or wait for an event name it; True without any."""
     synchronised = trace.accesses.filter(pl.col("op").is_in(["record", "wait"]))
     return knows(trace, "accesses.event") or not any_row(synchronised)
 

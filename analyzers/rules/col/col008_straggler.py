@@ -1,23 +1,26 @@
 """straggler: the same ranks come last to collectives again and again, and the others wait for them.
 
 ## What it finds
-Collectives that nobody leaves before all have entered (all-reduce, all-gather, reduce-scatter,
-all-to-all of one size, barrier), of which every rank recorded how long it was in, and in which all
-were at one moment. All leave together, so the rank that was in it for the shortest time came last;
-that needs no common clock. In a profile it is the device's kernel that enters and leaves, whenever
-the host called it. The last rank was late by what the next-to-last one was in it longer. A rank is
-reported that was late by `min_late_ns` or more at least `min_times`, which is in `min_share` of
-those of the group's collectives to which any rank was so late, and whose lateness adds up to
-`min_cost` of the time from the group's first to its last.
+Collectives that no rank leaves before all have entered (all-reduce, all-gather, reduce-scatter,
+all-to-all of one size, barrier). Every rank must have recorded how long it was inside, and all
+ranks must have been inside at the same time. All leave together, so the rank with the shortest time
+inside came last; that needs no common clock. In a profile, the device's kernel counts, not the
+host's call. The last rank is late by the difference between the next-to-last rank's time inside and
+its own.
 
-Several ranks may be slow alike: then none of them is last alone. So the last two, the last three
-and so on are judged in the same way, as late as the one before them was in it longer. Of a group
-the set whose lateness costs most is reported, where it costs more than any rank alone.
+A rank is reported if it was late by at least `min_late_ns` at least `min_times`; if these are at
+least `min_share` of the group's collectives to which any rank was that late; and if the lateness
+adds up to at least `min_cost` of the time from the group's first collective to its last.
 
-`min_late_ns` is 1 µs, as profilers and device clocks tell no smaller time apart, and what it costs
-is judged as a share of the run (`min_cost`).
+When several ranks are equally slow, none of them is last on its own. So the last two ranks, the
+last three and so on are judged in the same way, as a set that is late by the gap between its first
+rank and the rank before it. For each group, only the set whose lateness costs most is reported, and
+only if it costs more than any single rank.
 
-A broadcast is left out: there the others wait for what the root has to say.
+`min_late_ns` is 1 µs, because profilers and device clocks resolve no less. The cost is judged as a
+share of the run (`min_cost`).
+
+Broadcasts are not judged: there the other ranks wait for the root's data.
 
 ## Why it hurts
 Every step takes as long as its slowest rank. A rank that is late by a little in each layer slows
@@ -92,7 +95,7 @@ class Straggler:
         of_group = met.group_by(GROUP).agg(
             num_met=pl.len(), span_ns=pl.col("end_ns").max() - pl.col("ts_ns").min()
         )
-        # Of ranks that were in it equally long nobody came last.
+        # Of ranks that were inside equally long, none came last.
         is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         is_worst = (pl.col("late_ns"), -pl.col("ts_ns"), "ordinal")
         late = (
@@ -113,14 +116,14 @@ class Straggler:
                 pl.col("cost_ns") >= self.min_cost * pl.col("span_ns"),
             )
             .sort(-pl.col("cost_ns"), *GROUP, "num_ranks")
-            # Of several ranks together only the costliest set, where none alone costs as much.
+            # Of sets of several ranks only the costliest, if no single rank costs as much.
             .filter((pl.col("num_ranks") == 1) | (pl.int_range(pl.len()).over(GROUP) == 0))
         )  # fmt: skip
         rows = _named(trace, late.collect()).sort(-pl.col("cost_ns"), *GROUP, "rank")
         return each(self, rows, self._finding, FIX, self.limit)
 
     def _num_late(self, trace: Trace) -> int:
-        """To how many collectives somebody may have been late, which is cheaper to say than who."""
+        """How many collectives any rank may have been late to; cheaper than to find which rank."""
         is_late = pl.col("late_ns") >= max(1, self.min_late_ns)
         return int(_in_it(trace).select(is_late.sum()).collect().item())
 
@@ -154,10 +157,10 @@ def _in_it(trace: Trace) -> pl.LazyFrame:
 
 
 def _met(trace: Trace) -> pl.LazyFrame:
-    """Each collective with what its last rank, its last two, and so on were late by.
+    """Each collective with the lateness of its last rank, of its last two ranks, and so on.
 
-    late_ns, waited_ns (by the others), num_ranks and late_ranks, which is one number for a set of
-    ranks, are lists of as many as there are ranks but one.
+        late_ns, waited_ns (by the other ranks), num_ranks and late_ranks (one number that
+    identifies the set of ranks) are lists with one element less than there are ranks.
     """
     in_it = pl.col("dur_ns")
     num_last = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
@@ -177,7 +180,7 @@ def _met(trace: Trace) -> pl.LazyFrame:
 
 
 def _named(trace: Trace, late: pl.DataFrame) -> pl.DataFrame:
-    """Add ranks, those that came last to the collective at which they were latest, and rank."""
+    """Add ranks, the last of the collective to which they were latest, and rank, their first."""
     at = late.lazy().select(*MEETING, num_last="num_ranks", worst=pl.int_range(pl.len()))
     last = (
         blocking(trace)

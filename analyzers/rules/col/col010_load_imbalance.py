@@ -1,22 +1,22 @@
 """load-imbalance: some data-parallel ranks have far more requests than others, for long.
 
 ## What it finds
-Ranks of one engine that tell how many requests they run and have waiting. The rule fires when the
-rank with most has at least `max_ratio` times as many as the one with fewest, and `min_reqs` more,
-from report to report for at least `min_ns`, or in a shorter run for `min_share` of it and
-`min_reports` reports. A rank of which nothing was heard for `stale_ns` is not compared, nor are
-servers that prefill with such that decode. It is one finding, placed at the worst moment, with the
-requests of every rank.
+Ranks of one engine that report how many requests they run and have waiting. The rule fires when the
+rank with most requests has at least `max_ratio` times as many as the rank with fewest, and at least
+`min_reqs` more, in every report for at least `min_ns`; in a shorter run, for `min_share` of the run
+and `min_reports` reports. A rank that has not reported for `stale_ns` is not compared, and prefill
+servers are not compared with decode servers. There is one finding, placed at the worst moment, with
+the requests of every rank.
 
-It also fires when, for at least `min_token_ns`, or for `min_token_share` of a shorter run and
-`min_token_reports` reports, a rank with an empty queue computes at most 1/`token_ratio` of the
-prompt tokens of another one, in whose queue requests wait: numbers of requests can be alike where
-their lengths are not.
+It also fires when a rank with an empty queue computes at most 1/`token_ratio` of the prompt tokens
+of a rank that has requests waiting, for at least `min_token_ns`; in a shorter run, for
+`min_token_share` of the run and `min_token_reports` reports. Ranks can have equal numbers of
+requests whose lengths differ.
 
-Engines report every 10 s at the most, so `min_ns` is two of their reports. In runs of seconds,
-where every step is a report, the share decides: what holds for a quarter of a run is not a burst
-that the balancer has yet to even out. Prompt tokens differ from step to step, so `min_token_ns` is
-six such reports, and its share a half. `stale_ns` is three reports of 10 s that did not come.
+Engines report at least every 10 s, so `min_ns` spans two reports. In a run of seconds, where every
+step is a report, the share decides: an imbalance that lasts for a quarter of the run is no short
+burst that the balancer has yet to even out. Prompt tokens vary from step to step, so `min_token_ns`
+is six report intervals and its share is a half. `stale_ns` is three missed reports.
 
 ## Why it hurts
 The ranks of a data-parallel engine often wait for each other in every step: all of them take as
@@ -64,7 +64,7 @@ NAMES = ("load", "waiting", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class LoadImbalance:
-    """One rank had `max_ratio` times the requests of another, and `min_reqs` more, for long."""
+    """One rank had `max_ratio` times the requests of another for a long time."""
 
     code: ClassVar[str] = "COL010"
     name: ClassVar[str] = "load-imbalance"
@@ -217,7 +217,7 @@ def _is_long(
 ) -> pl.Expr:
     """Whether a streak lasted for `min_ns`, or for a share of the run and some reports.
 
-    Of a run that is still being recorded no share is known.
+    While a run is still being recorded, its share is not known.
     """
     at = pl.col("ts_ns")
     lasted = pl.col("end_ns") - at

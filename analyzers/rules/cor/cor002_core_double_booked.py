@@ -6,7 +6,7 @@ Blocks that begin to execute on a core, `ts_ns`, before a block that began there
 keeps its core; but when rows may be missing from the trace, its end may just be one of them, and it
 proves nothing.
 
-`overlap_ns` is 1: the times are of one device's counter, and any overlap is one.
+`overlap_ns` is 1: all times come from one counter of the device, so any overlap is real.
 
 ## Why it hurts
 A core runs one program. Two at once share its registers, its local buffers and its completion flag:

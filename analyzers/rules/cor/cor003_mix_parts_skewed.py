@@ -5,9 +5,9 @@ MIX blocks of which the last part started later than the first by more than a sh
 length, measured from its first start to its last end. Blocks of one kernel are one finding, placed
 at the worst of them; kernels whose names differ only in numbers count as one.
 
-Blocks of which the longest part runs for less than `min_run_ns` are left out: getting them onto
-cores takes longer than running them whatever is done about their parts, which COR009 says. That is
-a time of the device, some 0.1 µs for each core that a thread polls, and no share of a block.
+Blocks whose longest part runs for less than `min_run_ns` are not judged: getting them onto cores
+takes longer than running them, whatever is done about their parts (COR009). The limit depends on
+the device, which takes about 0.1 µs for each core that a thread polls, and not on the block.
 
 It does not matter how the parts came apart. A part behind an earlier block (COR001) is one way;
 parts that were all queued in pending slots, each behind a block of another length, is another.

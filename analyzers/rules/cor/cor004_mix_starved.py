@@ -8,8 +8,8 @@ those that were ready before it and still to be dispatched. The rule fires when 
 Blocks of one kernel are one finding, placed at the one that was overtaken most; kernels whose names
 differ only in numbers count as one. A MIX that was never dispatched waits until the last dispatch.
 
-`max_wait_ns` is several steps of a decode, and catches the MIX of a graph too small for many turns;
-`max_turns` does not depend on how long blocks are.
+`max_wait_ns` is as long as several decode steps; it finds a starved MIX in a graph too small for
+`max_turns`, which does not depend on how long blocks run.
 
 ## Why it hurts
 A MIX needs several cores of one group in the same moment. Single-core work needs one, takes each as

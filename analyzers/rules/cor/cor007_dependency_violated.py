@@ -7,7 +7,7 @@ staged on its core. An earlier task that never ran ended when it retired. One th
 counted only when no row can be missing from the trace. Edges between the same two kernels are one
 finding, placed at the later task that began most too early.
 
-`early_ns` is 1: the times are of one device's counter, and what began a tick too early is wrong.
+`early_ns` is 1: all times come from one counter of the device, so one tick too early is wrong.
 
 ## Why it hurts
 The later task reads what is not written yet, or overwrites what is still read. Results are wrong

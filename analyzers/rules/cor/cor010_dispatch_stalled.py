@@ -15,15 +15,17 @@ class of the stall, the first of these that a task of the step is in:
   task is kept until its own scope ends, which is a deadlock of structure
 - *waits for others that wait*: a cycle
 
-`min_stall_ns` is a hundred passes of a scheduler thread (0.1 ms): threads that look at their queues
-leave no ready task for so long, whatever the graph. A share of the run would miss a stall at the
-end of a long one. What a step leaves pending is found whatever the time.
+`min_stall_ns` is a hundred passes of a scheduler thread (0.1 ms each): a thread that looks at its
+queues leaves no task ready for so long, whatever the graph. A share of the run would miss a stall
+at the end of a long run. Tasks that are still pending when their step ends are found after any
+time.
 
-A task that had been ready for less than a pass of a scheduler thread when its step was given up,
-with others not submitted, was not left by the threads: a ring that can never move is seen at once.
+A task that had been ready for less than one pass when its step was given up, while others were not
+submitted, is not counted as ignored by the threads: the runtime sees at once that a ring can never
+move.
 
-Where the runtime itself gave a step up, its count of tasks is told, and its own class (S1 to S5)
-where its log names none of the tasks that are left.
+If the runtime itself gave the step up, the message has the runtime's count of tasks, and the
+runtime's class (S1 to S5) if its log names none of the remaining tasks.
 
 ## Why it hurts
 The step never ends. A watchdog, if there is one, ends the process after its timeout and says little
@@ -91,7 +93,7 @@ FIX_OF_STRUCTURE = (
     "make the rings larger, or end scopes early: the oldest task is kept until its own scope ends, "
     "and the scope does not fit"
 )
-FIX_OF_CONFLICT = "mend the admission that COR001 tells: a part of the block came to a core in use"
+FIX_OF_CONFLICT = "fix the admission that COR001 reports: a part of the block came to a core in use"
 OF_RUNTIME = {"S1": NEVER_ENDED, "S3": READY, "S4": WAITS, "S5": UNSUBMITTED}
 """The runtime's classes of stalls, as it numbers them."""
 CLASS = r"^S\d:"
@@ -111,9 +113,9 @@ class DispatchStalled:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether anything is known of progress, of steps that ended or were given up.
+        """Tell whether progress was recorded, or steps that ended or were given up.
 
-        Without a clock that is what the runtime itself reports.
+        Without a clock, only what the runtime itself reports counts.
         """
         moments = ("core_spans", "tasks.ready_ns", "tasks.retired_ns")
         ended = knows(trace, "steps.dur_ns", "tasks.step")
@@ -180,13 +182,13 @@ class DispatchStalled:
 
 
 def _state(row: Mapping[str, Any]) -> str:
-    """The class of the stall; the runtime's own word where the log names no task that is left."""
+    """The class of the stall; the runtime's own if the log names no remaining task."""
     by_runtime = OF_RUNTIME.get((row["executed_path"] or "")[:2])
     return by_runtime if row["task"] is None and by_runtime else str(row["state"])
 
 
 def _num_left(row: Mapping[str, Any]) -> int:
-    """How many tasks are left: as the runtime counted, else those that are listed."""
+    """The number of remaining tasks: the runtime's count, else the tasks that are listed."""
     counted = None if row["num_tasks"] is None else row["num_tasks"] - row["num_over"]
     return counted if counted and counted > 0 else int(row["num_left"])
 
@@ -200,7 +202,7 @@ def _how_many(row: Mapping[str, Any]) -> str:
 
 
 def _is_timed(row: Mapping[str, Any]) -> bool:
-    """Whether it is known when the step ended, or any moment after its last progress."""
+    """Whether the end of the step, or any time after its last progress, is known."""
     return bool(row["has_clock"] and (row["is_over"] or row["stall_ns"]))
 
 
@@ -231,7 +233,7 @@ def _lists_all(trace: Trace) -> bool:
 def _how_long(row: Mapping[str, Any]) -> str:
     """How long nothing went on, as far as any progress is known, and how many cores were idle."""
     if not _is_timed(row):
-        return f"the runtime gave it up ({row['executed_path']}), after what time is not recorded"
+        return f"the runtime gave it up ({row['executed_path']}), at a time that is not recorded"
     stall = duration(row["stall_ns"] or 0)
     known = row["last_ns"] is not None
     how_long = f"no progress for {stall}" if known else f"it ended {stall} after it began"
@@ -262,7 +264,7 @@ def _is_recorded() -> pl.Expr:
 
 
 def _counted(trace: Trace) -> pl.LazyFrame:
-    """How many tasks the runtime counted as over when it gave a step up, and how many in all."""
+    """The runtime's counts of completed tasks and of all tasks, for steps that it gave up."""
     own = trace.counters.filter(pl.col("track") == STALL)
     over, in_all = (
         pl.col("value").filter(pl.col("name") == name).last().cast(pl.Int64)

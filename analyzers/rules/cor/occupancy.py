@@ -28,9 +28,9 @@ CORE_KIND = pl.Enum(CORE_KINDS)
 
 
 def knows_ends(trace: Trace) -> bool:
-    """Tell whether a block without an end never ended, or whether some ends are known.
+    """Tell whether the ends of blocks were recorded, so that a block without one never ended.
 
-    Where no block has an end and tasks with blocks retired all the same, ends were not recorded.
+    If no block has an end although tasks with blocks retired, ends were not recorded.
     """
     if knows(trace, "core_spans.end_ns"):
         return True

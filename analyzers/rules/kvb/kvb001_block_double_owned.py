@@ -9,7 +9,7 @@ What one request took from one other is one finding.
 
 Where rows of `allocations` may be missing, an owner that was never seen to let go proves nothing.
 
-`overlap_ns` is 1: a block that changes hands does so in one moment.
+`overlap_ns` is 1: a block that changes its owner is released before or when it is claimed.
 
 ## Why it hurts
 Both write their keys and values to the same place, and each attends to the other's. Nothing

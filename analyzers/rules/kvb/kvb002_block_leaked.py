@@ -10,7 +10,7 @@ them. Nor is it where all who had any ended in the last moment of the trace: nob
 Nothing is said of an owner that was moved (`move`): which of its places its release is for is not
 certain. An owner of which no end is recorded may still need what it has.
 
-`grace_ns` is 1: an engine that lets go of its blocks in the moment of the end is in time.
+`grace_ns` is 1: blocks that are released at the very moment of the end are released in time.
 
 ## Why it hurts
 The pool shrinks until nothing fits any more. First requests wait longer, then they preempt each

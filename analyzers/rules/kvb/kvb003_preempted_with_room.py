@@ -1,11 +1,11 @@
 """preempted-with-room: a request was preempted while enough KV blocks were free.
 
 ## What it finds
-Preemptions for which the engine recorded how many blocks were needed and how many were free just
-then, and enough were free. Where none was free and none was needed (the victim did not fit the
-batch, say), the preemption was for no block at all, and a finding of its own says so. All that were
-done for one reason are one finding. Where requests were preempted and it is told of none what was
-needed, the rule is not applicable.
+Preemptions at which enough KV blocks were free, by the engine's own record of how many were needed
+and how many were free. If none was needed and none was free (the victim did not fit the batch,
+say), the preemption was not for memory at all; these are a finding of their own. Preemptions for
+the same reason are one finding. The rule is not applicable if no preemption has a record of how
+many blocks were needed.
 
 ## Why it hurts
 The victim's KV blocks are thrown away and computed again from its first token, for nothing. It
@@ -68,7 +68,7 @@ class PreemptedWithRoom:
         )
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding per reason with room or none, placed at the first of its preemptions."""
+        """One finding per reason, with and without room, placed at its first preemption."""
         first = ("ts_ns", "step", "subject", "holder", "needed", "available")
         reasons = (
             _preemptions(trace)

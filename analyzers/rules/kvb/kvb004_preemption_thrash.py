@@ -7,10 +7,10 @@ also lost what the prefix cache had given: else it throws away at most what had 
 All such requests of a rank are one finding, placed at the worst, and the worst five are named, with
 what that is of all tokens that the rank computed.
 
-Only what a request computed again after it had been preempted counts: one that went back and was
-not preempted was reset, which is KVB010. What was recomputed is read from where each row of a batch
-began; where that was not recorded, from the mark `is_recompute`. Steps that were inferred from tags
-say nothing of requests, so the rule is not applicable to them.
+Only tokens that were recomputed after a preemption count: a request that went back without a
+preemption was reset (KVB010). Recomputed tokens follow from the position at which each batch row
+begins or, if that was not recorded, from `is_recompute`. Steps that were inferred from tags say
+nothing about requests, so the rule is not applicable to them.
 
 ## Why it hurts
 The engine looks busy: tokens are computed at full speed, and thrown away. Latency grows with every
@@ -123,7 +123,7 @@ class PreemptionThrash:
 
 
 def _computed(trace: Trace) -> pl.LazyFrame:
-    """What each request computed again because of preemptions, and what it computed in all."""
+    """The tokens that each request recomputed because of preemptions, and all of its tokens."""
     is_again = (pl.col("again") > 0) & pl.col("is_preempted").fill_null(value=False)
     again = pl.when(is_again).then("again").otherwise(0)
     return (

@@ -1,21 +1,21 @@
 """reset-between-chunks: a request began again from an earlier position and was never preempted.
 
 ## What it finds
-Requests of which a row of a batch begins `min_tokens` or more before the end of the row before it,
-although they were not preempted in between. What they computed again from there counts, until they
-come to where they had been. All such requests of a rank are one finding, placed at the one that
-computed most again, with how often it went back and the worst five by name.
+Requests with a batch row that begins at least `min_tokens` before the end of their previous row,
+although they were not preempted in between. All tokens count that they compute again, up to the
+position that they had reached. All such requests of a rank are one finding, placed at the request
+that recomputed most. It names the worst five and says how often each went back.
 
-Less is no reset: engines go back to the border of a block of 16 tokens, and a draft that was
-refused is computed anew.
+A smaller step back is not a reset: engines go back to the start of a block of 16 tokens, and
+compute the tokens after a rejected draft again.
 
-It needs a recording in which no row of batches or events of requests is missing, and rows that say
-where they begin.
+The rule needs a recording in which no batch row and no request event is missing, and batch rows
+that have the position at which they begin.
 
 ## Why it hurts
-The tokens of a chunk are computed and thrown away, and nobody was short of memory: the scheduler
-lost count. The prompt takes twice the steps or never ends, blocks are allocated twice, and the
-counters of preemptions stay at 0, so nothing else shows it.
+The tokens of a chunk are computed and thrown away, although memory was not short: the scheduler
+lost count of what was computed. The prompt takes twice the steps or never ends, blocks are
+allocated twice, and preemption counters stay at 0, so no other figure shows it.
 
 ## Example
     2 requests computed 12,288 tokens again and were not preempted: req-07 (8,192 again, 2 times,
@@ -23,10 +23,10 @@ counters of preemptions stay at 0, so nothing else shows it.
     in step 16)
 
 ## How to fix
-See who writes the request's number of computed tokens between two of its chunks: a flag of a chunk
-that counts as a flag of the request, a prefix cache that is looked up again for a request that
-runs, KV from elsewhere that failed to load, a request that is put back on the queue as if it were
-new. Less load or more KV blocks does not help.
+Find the code that changes the request's number of computed tokens between two of its chunks. Usual
+causes: a flag of one chunk is taken for a flag of the request, the prefix cache is looked up again
+for a running request, KV from another machine failed to load, or a running request is requeued as
+if it were new. Less load or more KV blocks do not help.
 
 ## References
 vLLM 52520; sglang-jax issue 1496 (a prompt that continues loses its prefix after each chunk: 294
@@ -49,7 +49,7 @@ from stepscope.analyzers.views.requests import REQUEST
 from stepscope.ingest.trace import Trace
 
 FIX = (
-    "see who writes how many tokens of a request are computed between two of its chunks: it was "
+    "find what changes the request's number of computed tokens between two of its chunks: it was "
     "not preempted, so more KV blocks or fewer requests do not help"
 )
 NAMED = 5
@@ -57,7 +57,7 @@ NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class ResetBetweenChunks:
-    """A request went back `min_tokens` or more, and had not been preempted."""
+    """A request went back by `min_tokens` or more without a preemption."""
 
     code: ClassVar[str] = "KVB010"
     name: ClassVar[str] = "reset-between-chunks"
@@ -68,7 +68,7 @@ class ResetBetweenChunks:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known of each request whether it was preempted, and what it ran."""
+        """Tell whether no batch row and no preemption can be missing."""
         return trace.manifest.is_whole("batch_rows", "lifecycle")
 
     def check(self, trace: Trace) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Tokens that a request computed again, and whether a preemption was why."""
+"""Recomputed tokens of requests, and whether a preemption caused them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
 LEAST_RESET = 32
-"""Tokens that a request has to go back, to have been reset: two blocks of the usual 16."""
+"""A request that goes back by at least this many tokens was reset: two blocks of 16."""
 
 
 def recomputed(trace: Trace) -> pl.LazyFrame:
-    """Rows of batches with again: tokens up to a position that the request had reached before.
+    """Batch rows with again: tokens up to a position that the request had reached before.
 
-    Adds back, how far the row begins before the end of the request's row before it, and
-    is_preempted: whether a preemption is why the request last went back; null until it does. A
-    request that goes back LEAST_RESET or more and was not preempted since its row before was reset.
-    Where a row does not say where it begins, the mark `is_recompute` counts, and back is null.
+        Adds back, the tokens from where the row begins to the end of the request's previous row,
+    and is_preempted: whether a preemption caused the last step back; null before the first one. A
+    request that goes back by LEAST_RESET or more without a preemption since its previous row was
+    reset. For a row without a position, `is_recompute` counts, and back is null.
     """
     end = pl.col("num_computed") + pl.col("num_tokens")
-    # A draft that is refused is computed anew, not again: where nothing says how many were
-    # accepted, only the rest of a row is certain.
+    # The tokens after a rejected draft are new, not recomputed: if the number of accepted ones is
+    # not recorded, only the rest of a row is certain.
     certain = end - pl.col("num_draft").fill_null(0) + pl.col("num_accepted").fill_null(0)
     reached = certain.cum_max().shift(1).over(REQUEST).fill_null(0)
     again = (pl.min_horizontal(end, reached) - pl.col("num_computed")).clip(lower_bound=0)

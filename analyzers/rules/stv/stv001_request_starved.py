@@ -12,8 +12,8 @@ Requests that got nothing, or were overtaken, for too long, by one of two measur
   that was later: a large request may need what all of them hold. In order of arrival no request
   waits that long, whatever the lengths of requests and the speed of the engine are.
 
-Where no batches are recorded, as in spans of OpenTelemetry, arrivals, admissions and ends alone are
-judged. How long a request without a recorded admission waited is not known.
+Where no batches are recorded, as in OpenTelemetry spans, only arrivals, admissions and ends are
+judged. The waiting time of a request without a recorded admission is not known.
 
 A request that its client aborted before the deadline is not counted. One that was rejected after it
 had waited is, when its deadline came and went.
@@ -97,7 +97,7 @@ class RequestStarved:
         starved = _with_batches(trace, slow.lazy()).filter(
             overtaken | (_waiting_share() > self.waited_share)
         )
-        # Spans of a request have no event for a preemption: there, none is not the same as 0.
+        # Spans of a request have no event for a preemption: no event does not mean 0 of them.
         has_preemptions = trace.manifest.tables.get("lifecycle") == "complete"
         rows = (
             _with_step(trace, starved)
@@ -221,7 +221,7 @@ def _how_it_ended(row: Mapping[str, Any]) -> str:
 
 def _what_it_did(row: Mapping[str, Any]) -> str:
     if row["served_ns"] is None and row["waited_ns"] is None:
-        return f"was there for {duration(row['ended_ns'] - row['arrive_ns'])}"
+        return f"was in the system for {duration(row['ended_ns'] - row['arrive_ns'])}"
     waited = f"waited {duration(row['waited_ns'] or 0)} in the queue"
     if row["served_ns"] is None:
         return waited

@@ -160,7 +160,7 @@ def _num_let_in_before(found: Finding, trace: Trace) -> int:
 
 
 def _names_causers(trace: Trace) -> bool:
-    """Tell whether preemptions name the request that they were for, if there was any."""
+    """Tell whether preemptions name the request that they were for; True without any."""
     preempted = trace.lifecycle.filter(pl.col("event") == "preempt")
     return knows(trace, "lifecycle.by_request") or not any_row(preempted)
 

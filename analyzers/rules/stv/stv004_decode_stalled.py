@@ -3,8 +3,8 @@
 ## What it finds
 For each request, the longest time between two of its tokens. It is a stall when it is longer than
 `min_gap_ns`, which is when a reader notices, and than `max_ratio` times the median gap of its rank.
-The first is a time of people, the same for a fast and a slow engine; the second is relative to the
-engine, so that a slow one, or a run of seconds, is judged by its own speed.
+The first limit is about readers, so it is the same for fast and slow engines; the second judges
+each engine by its own speed.
 Buckets take turns: where the engine said that another one ran meanwhile, it is a stall from
 `max_turn_ratio` on. Requests whose stalls end in one step are one finding, placed at the longest.
 

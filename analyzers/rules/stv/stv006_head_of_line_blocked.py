@@ -1,23 +1,25 @@
 """head-of-line-blocked: a request waited far longer than it ran while there was room for it.
 
 ## What it finds
-Requests that waited more than `max_ratio` times as long as they were in batches, counting only time
-in which there was room for them, in one of two ways:
+Requests that waited more than `max_ratio` times as long as they were in batches. Only time in which
+there was room for them counts, in one of two ways:
 
-- they were left out because of their place in the queue alone, the head of it lacked KV blocks or
-  token budget, and what was free then was enough for them;
-- fewer requests ran than there are slots, in an engine in which a slot is all that a request needs
+- they were not scheduled only because of their place in the queue: the head of the queue lacked KV
+  blocks or token budget, and what was free was enough for them;
+- fewer requests ran than there are slots, in an engine in which a request needs nothing but a slot
   (it has no pool of KV blocks).
 
-An engine whose last slot is taken has no room; nor is it known to where slots are not declared. One
-that is limited to one request (one slot, or a `max_num_seqs` of 1) makes everybody wait for the end
-of whoever is in front, whatever memory is free: there a request is found that waited for more than
-`alone_ratio` of its own time in batches while one ran and less than half of the KV pool was in use,
-if there is such a pool. Each behind the first waits for a whole other request; half of its own time
-allows for others that are shorter.
+An engine has no room when its last slot is taken, and is not known to have any if it does not
+declare its slots.
 
-All such requests of a rank are one finding, placed at the one that waited longest, with what room
-there was for it.
+An engine that runs one request at a time (one slot, or `max_num_seqs` of 1) makes every request
+wait for the end of the one before it, however much memory is free. There, a request is reported if
+it waited for more than `alone_ratio` of its own time in batches while another one ran and at least
+half of the KV pool, if there is one, was free. Every request but the first waits for a whole other
+request, which may be shorter; that is why the ratio is a half.
+
+All such requests of a rank are one finding, placed at the one that waited longest, with the room
+that there was for it.
 
 ## Why it hurts
 A small request pays for the one in front of it. Throughput hardly shows it, since the device has
@@ -30,14 +32,14 @@ something to do; the tail does, and the time to admission.
     4 requests waited while there was room: worst r62, 803.8 ms with room against 223.9 ms in
     batches; it needed 5 of 11 free KV blocks, and r55, which was before it, 13
 
-    3 requests waited for the only slot: worst req-03, 2.5 s behind one request at a time against
-    828.6 ms in batches
+    3 requests waited for the only slot: worst req-03, which waited 2.5 s for others to end and was
+    in batches for 828.6 ms
 
 ## How to fix
-Run as many requests at once as there are slots for. When the head of the queue does not fit, let
-others that fit pass it for a bounded number of times, or run its prompt in chunks. Raise a limit of
-one: a decode of several rows costs little more than one of a single row, and short requests no
-longer wait for the end of long ones.
+Run as many requests at once as there are slots. When the head of the queue does not fit, let
+requests that fit pass it a bounded number of times, or run its prompt in chunks. If the limit is
+one request, raise it: a decode of several rows costs little more than that of a single row, and
+short requests no longer wait for long ones to end.
 
 ## References
 Engines that serve one sequence at a time, whatever they have room for; head-of-line blocking by
@@ -76,8 +78,8 @@ FIX = (
     "queue that does not, a bounded number of times"
 )
 FIX_ALONE = (
-    "let several requests run at once (more slots, or a higher max_num_seqs), so that nobody waits "
-    "for others to end"
+    "let several requests run at once (more slots, or a higher max_num_seqs), so that short "
+    "requests need not wait for long ones to end"
 )
 _WHY = (
     "decisions.resource",
@@ -135,17 +137,17 @@ class HeadOfLineBlocked:
 
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         is_alone = row["way"] == "alone"
-        served = f"against {duration(row['served_ns'] or 0)} in batches"
+        blocked, served = duration(row["blocked_ns"]), duration(row["served_ns"] or 0)
         message = f"{times(row['count'], 'request')} waited "
         if is_alone:
             message += (
-                f"for the only slot: worst {row['request']}, {duration(row['blocked_ns'])} behind "
-                f"one request at a time {served}"
+                f"for the only slot: worst {row['request']}, which waited {blocked} for others to "
+                f"end and was in batches for {served}"
             )
         else:
             message += (
-                f"while there was room: worst {row['request']}, {duration(row['blocked_ns'])} "
-                f"with room {served}; {_room(row)}"
+                f"while there was room: worst {row['request']}, {blocked} with room against "
+                f"{served} in batches; {_room(row)}"
             )
         evidence: Evidence = {
             "requests": row["count"],
@@ -288,12 +290,12 @@ def _beside_free_slots(trace: Trace) -> pl.LazyFrame:
 
 
 def _is_alone(trace: Trace) -> bool:
-    """Tell whether the engine declares that one request runs at a time, and has no slot idle."""
+    """Tell whether the engine declares that it runs one request at a time."""
     return max_num_seqs(trace) == 1 and num_slots(trace) in {None, 1}
 
 
 def _one_by_one(trace: Trace) -> pl.LazyFrame:
-    """How long requests waited for the only slot, while another one had it and memory was left."""
+    """How long requests waited for the only slot while another one had it and memory was free."""
     has_memory = (pl.col("kv_blocks_free") >= 0.5 * pl.col("kv_blocks_total")).fill_null(value=True)
     is_taken = (pl.col("num_running") == 1) & has_memory & pl.lit(_is_alone(trace))
     steps = own_times(formed(trace)).filter(is_taken)

@@ -9,8 +9,8 @@ in it, exactly as many have to run as before, as they do at a limit. At a limit 
 vary a little, as some leave and others are admitted: `near_limit` of the most that ever ran count
 as at the limit.
 
-`min_ns` is two reports of vLLM, which come every 10 s: a burst that is let in is gone by then. It
-is no share of the log, as a log may be cut out of a run anywhere.
+`min_ns` spans two reports of vLLM, which come every 10 s: a burst that is being admitted is over by
+then. It is not a share of the log, because a log may be any part of a run.
 
 Where the log says that another pool is full (SGLang's `mamba usage`, say), that is named, and the
 advice is about that pool.

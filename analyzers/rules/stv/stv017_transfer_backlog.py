@@ -5,15 +5,15 @@ In the logs of servers that prefill and decode apart: a queue between the two th
 `min_reqs` requests in every report for `min_ns` and `min_reports`, and is no shorter at the end
 than it was at the beginning. Each queue of a rank is one finding, and says where the requests are:
 
-A transfer takes milliseconds to seconds, whatever the length of the log: `min_ns` is longer than
-any that goes well, and `min_reports` excludes logs of which a few lines are left.
-
 - `#bootstrap-req`, or `#prealloc-req` of a prefill server: prefill and decode have not found each
   other yet
 - `#inflight-req`: the prompt is computed, and its KV has not arrived
 - `#prealloc-req` of a decode server: no KV is free for the prompt
 - `#transfer-req`: KV is reserved for the prompt, and it has not arrived
 - `#retracted-req`: it was let in, and had to give its KV back
+
+A transfer takes milliseconds to seconds, whatever the length of the log. `min_ns` is longer than
+any transfer that succeeds, and `min_reports` excludes logs with only a few lines left.
 
 ## Why it hurts
 The prompt is computed, and its first token is shown after the wait. The KV of a request in flight

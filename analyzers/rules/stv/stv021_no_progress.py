@@ -1,25 +1,25 @@
 """no-progress: requests run, report after report, and no token is computed.
 
 ## What it finds
-Reports of an engine's log, or steps, one after the other for at least `min_ns` and `min_reports`,
-in each of which requests run and no token is generated:
+Consecutive reports of an engine's log, or steps, for at least `min_ns` and `min_reports`, in which
+requests run and no token is generated. Either
 
-- no token of a prompt is computed either, and the KV cache stays as full as it is: that of a long
-  prompt that is being worked on fills. Where a log that reports every few seconds does not say
-  how full it is, it takes `min_prompt_ns`;
-- or prompts are computed all the time, for `min_prompt_ns`, and none gets a token: prompts are
-  computed again and again.
+- no prompt token is computed, and the use of the KV cache does not change (it would grow while a
+  long prompt is computed). If a log that reports every few seconds does not report the use of the
+  KV cache, `min_prompt_ns` is required;
+- or prompts are computed for all of `min_prompt_ns`, and no request gets a token: the same prompts
+  are computed again and again.
 
-`min_ns` is three reports of vLLM (every 10 s), and `min_prompt_ns` is longer than a prompt of the
-longest contexts takes. Neither is a share of the run: a short log would make a dead engine of a
-slow one, and a long log would hide minutes. Steps of a recording that schedule nothing are found by
-their number, in runs of any length, where blocks are recorded (STV010, KVB008).
+`min_ns` is three report intervals of vLLM (10 s each); `min_prompt_ns` is longer than the prefill
+of the longest prompts takes. Neither is a share of the run: in a short log a slow engine would look
+dead, and in a long log a stall of minutes would be missed. Where a recording has KV blocks, STV010
+and KVB008 find steps that schedule nothing by their number, in runs of any length.
 
-Requests that wait while none runs count as well: in a recording, where steps schedule nothing, one
-after the other; in a log for `min_prompt_ns`, as they may wait for a grammar that is compiled or
-for KV that is loaded. The request that owns most KV blocks meanwhile is named: it may itself wait
-for something that never comes. Preemptions in that time are counted, and the blocks that they gave
-back: where there are none, nobody can go on.
+Requests that wait while none runs count as well: in a recording, in consecutive steps that schedule
+nothing; in a log, for at least `min_prompt_ns`, because they may wait for a grammar to be compiled
+or for KV to be loaded. The message names the request that owns most KV blocks in that time, which
+may itself wait for something that never comes. It also counts the preemptions in that time, and
+says if they released no KV blocks: then no request can continue.
 
 An engine that never generates (embeddings, scores) is not judged.
 
@@ -31,8 +31,8 @@ grows until clients time out. Only a restart ends it.
     36 reports (350.0 s): 8 requests run and no token is computed; up to 35 wait, the KV cache is
     52.0% full
 
-    5,990 steps (59.9 s): 8 requests wait and no token is computed; the KV cache is 100.0% full,
-    r7 owns 8 KV blocks, 41,923 preemptions gave no block back
+    5,990 steps (59.9 s): 8 requests wait and no token is computed; the KV cache is 100.0% full, r7
+    owns 8 KV blocks, 41,923 preemptions released no KV block
 
 ## How to fix
 See what the engine's processes do: `py-spy dump --pid PID` of each, on all ranks. Ranks in
@@ -68,16 +68,16 @@ FIX = (
     "different collectives wait for each other, a dead worker leaves the others in a barrier"
 )
 FIX_PREEMPTED = (
-    "let a preempted request give its KV blocks back before the next one is admitted; see why "
+    "release the KV blocks of a preempted request before the next one is admitted; see why "
     "requests are admitted again and preempted in the same step"
 )
 FIX_HELD = (
     "see what the owner of the blocks waits for (stepscope why TRACE REQUEST): it computes nothing "
-    "and keeps them from the others; preempt it, or let a request that fits pass the head"
+    "and blocks the others; preempt it, or let a request that fits pass the head of the queue"
 )
 FIX_WAITS = (
-    "see what the head of the queue lacks, as nothing runs that could free it: its prompt may be "
-    "longer than the pool, its grammar or adapter not ready, its KV not loaded"
+    "see what the head of the queue lacks, because nothing runs that could free it: its prompt may "
+    "be longer than the KV pool, or its grammar, adapter or KV not loaded yet"
 )
 FIX_PROMPTS = (
     "see which requests are preempted each time and why: their prompts are computed again and "
@@ -160,7 +160,7 @@ class NoProgress:
         run = f"{times(running, 'request')} run" if running else f"{times(waiting, 'request')} wait"
         owner, num_blocks = most_blocks
         num_preempted, num_released = preempted
-        gives_none = " gave no block back" if num_released == 0 else ""
+        gives_none = " released no KV block" if num_released == 0 else ""
         parts = [
             f"up to {waiting:,} wait" if running and waiting else "",
             "" if row["kv_usage"] is None else f"the KV cache is {row['kv_usage']:.1%} full",
@@ -212,9 +212,9 @@ def _most_blocks(trace: Trace, rows: pl.DataFrame) -> dict[int, tuple[str, int]]
 
 
 def _preempted(trace: Trace, rows: pl.DataFrame) -> dict[int, tuple[int, int | None]]:
-    """How often requests of each rank were preempted, and how many KV blocks were given back.
+    """The preemptions of each rank, and the KV blocks that were released.
 
-    The second is None where allocations are not recorded.
+    The number of blocks is None if allocations are not recorded.
     """
     if rows.is_empty() or not trace.has("lifecycle"):
         return {}

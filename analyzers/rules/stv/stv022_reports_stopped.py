@@ -6,10 +6,11 @@ and `min_periods` times the usual distance of reports; where the lines that foll
 for `min_lines` lines. vLLM reports every few seconds while any request runs, and once more when the
 last one has ended. SGLang reports batches, so that only a queue counts that is never served.
 
-`min_ns` is six reports of vLLM (every 10 s): other lines, such as those of requests, go on for a
-while after the last report of an engine that is well. A slower rhythm is judged by `min_periods`.
+`min_ns` is six report intervals of vLLM (10 s each): other lines, such as those of requests,
+continue for a while after the last report of a healthy engine. An engine that reports less often is
+judged by `min_periods`.
 
-A server that was stopped, or of which a fatal error is in the log, is no finding here (STV023).
+A server that was stopped is not reported, nor is one with a fatal error in its log (STV023).
 
 ## Why it hurts
 The front end answers health checks, so that a supervisor restarts nothing, and the scheduler is

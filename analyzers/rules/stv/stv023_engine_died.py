@@ -2,11 +2,12 @@
 
 ## What it finds
 A fatal line of an engine: vLLM's `EngineCore encountered a fatal error` and `EngineDeadError`,
-SGLang's `Scheduler hit an exception` and its own verdict `memory leak detected!`, TensorRT-LLM's
-`Error in event loop`, a failed assertion of llama.cpp, an error of CUDA or out of memory, a
-watchdog's timeout. The exception that ends the traceback is named, and the last report before it.
+SGLang's `Scheduler hit an exception` and `memory leak detected!`, TensorRT-LLM's `Error in event
+loop`, a failed assertion of llama.cpp, a CUDA or out-of-memory error, a watchdog timeout. The
+message names the exception that ends the traceback, and the last report before it.
 
-What processes write while somebody stops the server is no finding.
+Errors that processes log while the server is being stopped are not reported, unless the line that
+mentions the shutdown is itself fatal.
 
 ## Why it hurts
 Every request that was there is lost, and clients get errors until a supervisor restarts the server.

@@ -1,13 +1,13 @@
 """priority-inverted: a request waits for long while requests of lower priority run.
 
 ## What it finds
-An engine that schedules by priority, and a request that waits for at least `min_ns`, or in a
-shorter run for `min_share` of it and `min_steps` steps, while at least one request of lower
-priority runs all the time and keeps its running slot or its KV blocks. A lower number is a higher
-priority. One finding for each request, the longest wait first.
+Requests of an engine that schedules by priority, which wait while a request of lower priority runs
+all the time and keeps its running slot or its KV blocks. The wait must last for at least `min_ns`;
+in a shorter run, for `min_share` of the run and `min_steps` steps. A lower number is a higher
+priority. There is one finding for each request, the longest wait first.
 
-A request that runs may be let finish, which takes some seconds: `min_ns` is longer than that. In a
-run of seconds a quarter of it is.
+An engine may let a running request finish first, which takes some seconds; `min_ns` is longer than
+that. In a run of seconds, a quarter of the run is long enough.
 
 ## Why it hurts
 Priorities are given to requests that must not wait. vLLM orders its queue by them, and preempts for
@@ -116,7 +116,7 @@ class PriorityInverted:
         return each(self, rows.collect(), self._finding, FIX, self.limit)
 
     def _least(self, trace: Trace) -> pl.LazyFrame:
-        """How long a wait has to be, by rank: a share of its steps' time, but not a few of them."""
+        """The shortest wait that counts, by rank: a share of the run, but `min_steps` or more."""
         end_ns = pl.col("ts_ns") + pl.col("dur_ns").fill_null(0)
         share_ns = self.min_share * (end_ns.max() - pl.col("ts_ns").min())
         some_ns = self.min_steps * pl.col("ts_ns").sort().diff().median()

@@ -1,4 +1,4 @@
-"""long-queue: requests spend most of their latency in the queue, by their own events alone.
+"""long-queue: requests spend most of their latency in the queue, by their events alone.
 
 ## What it finds
 Requests that waited in the queue for at least `min_ns`, and for at least `min_share` of their

@@ -13,9 +13,10 @@ Rows whose times contradict what must have come first:
   are compared that are known to be one collective; how the clocks were aligned is in the evidence,
   and clocks of several machines that differ are a warning, no error of the engine.
 
-Rows of a kind are one finding per rank (or pair of ranks), placed at the worst. Differences up to
-`tolerance_ns` within a rank, and `skew_ns` between two, are taken for rounding: profiles are
-written in microseconds, and clocks of two devices are aligned by what they met in, to some of them.
+Rows of one kind are one finding per rank (or pair of ranks), placed at the worst. Differences up to
+`tolerance_ns` within a rank, and up to `skew_ns` between two ranks, are taken for rounding:
+profiles are written in microseconds, and the clocks of two devices are aligned by the collectives
+in which they met, to within a few microseconds.
 
 ## Why it hurts
 Every wait, overlap and cause that is computed from these times is wrong, and so is every other

@@ -1,34 +1,34 @@
-"""rows-contradict: rows of the recording say what cannot both be so.
+"""rows-contradict: rows of the recording contradict each other.
 
 ## What it finds
-Rows of a recording of which no row is missing:
+In a recording without missing rows:
 
 - a request is in a batch that was formed at least two steps after its end;
-- a token of a request is missing among its outputs, of which later ones are there;
-- more tokens of a request are computed in a batch than its batches before have computed, although
-  it was not admitted, resumed or preempted in between;
-- a batch has rows, and there is no row of its step; or its rows and its step count other tokens;
-- more KV blocks are free than there are;
-- a request releases a KV block or a slot and runs on without it: it was not preempted, did not end,
-  and the blocks that it has left are too few for its next batch; or it releases what it does not
-  own;
-- a task ran no block on any core, was not skipped, and tasks that wait for it ran;
-- a part of a MIX block never started, and all its other parts ended.
+- an output token of a request is missing, and later ones are there;
+- a batch row counts more tokens of a request as already computed than its earlier batches computed,
+  although it was not admitted, resumed or preempted in between;
+- a batch has rows but its step has none, or the batch and its step differ in their number of
+  tokens;
+- more KV blocks are free than exist;
+- a request releases a KV block or slot and continues without it: it was not preempted, did not end,
+  and owns too few blocks for its next batch; or it releases one that it does not own;
+- a task ran no block on any core and was not skipped, but tasks that depend on it ran;
+- a part of a MIX block never started, but all its other parts ended.
 
-An engine with a sliding window releases the oldest block of a request again and again while it
-runs: where that happens more than twice, it is no contradiction. Tasks and blocks are looked at in
-swimlanes of the runtime as well, the rest in recordings only.
+An engine with a sliding window releases the oldest block of a running request again and again: if
+that happens more than twice, it is not a contradiction. Tasks and blocks on cores are also judged
+in the runtime's swimlanes, everything else only in recordings.
 
-Also, in any recording: rows lack a value that the recorder writes in every row.
+In any recording, it is also a finding if rows lack a value that the recorder writes in every row.
 
 ## Why it hurts
 Either the engine did what it must not do, such as running a request that it had ended, or the
 recording is wrong. In both cases other findings, and all figures about these rows, are in doubt.
 
 ## Example
-    2-99e6c015 had its end (finish) before step 71 was formed, and is in its batch
+    2-99e6c015 ended (finish) before step 71 was formed, but is in its batch
 
-    req-04 released KV block 17 and runs on without it in step 31, and was not preempted
+    req-04 released KV block 17 and runs in step 31 without it, but was not preempted
 
 ## How to fix
 Where the recording was edited or merged, record again. Otherwise see why the engine schedules what
@@ -60,9 +60,9 @@ FIX = (
 )
 MOVES = ("arrive", "admit", "resume", "preempt", "defer", "ready")
 OF_NO_WINDOW = 2
-"""Releases of the oldest block of a request that runs; more of them are a sliding window's."""
+"""Releases of the oldest block of a running request; more of them are from a sliding window."""
 OF_A_REQUEST = 3
-"""Releases of a request that are looked at: one is enough to be told."""
+"""Releases of a request that are checked: one of them is enough for a finding."""
 STEPS_AFTER = 2
 """An engine that schedules ahead may have a request in one batch more than it needs."""
 Way = Literal["backward", "forward"]
@@ -110,7 +110,7 @@ class RowsContradict:
 
 
 def _has_all_blocks(trace: Trace) -> bool:
-    """Tell whether no task and no block on a core can be missing; a swimlane's are inferred."""
+    """Tell whether no task and no block on a core can be missing; swimlanes count as whole."""
     states = [trace.manifest.tables.get(table) for table in ("tasks", "core_spans")]
     return trace.manifest.closed and all(state in {"complete", "inferred"} for state in states)
 
@@ -133,7 +133,7 @@ def _of_requests(trace: Trace) -> list[pl.LazyFrame]:
 
 
 def _batches(trace: Trace) -> pl.LazyFrame:
-    """Batch rows of requests with when their step was formed, and its place among the steps."""
+    """Batch rows of requests, with the time and the order in which their step was formed."""
     formed = when_formed(trace).select("rank", "step", "formed_ns")
     placed = formed.sort("rank", "formed_ns", "step").with_columns(
         place=pl.int_range(pl.len()).over("rank")
@@ -180,7 +180,7 @@ def _after_the_end(trace: Trace) -> pl.LazyFrame:
         .select(
             *REQUEST, "step", "ts_ns",
             says=pl.format(
-                "{} had its end ({}) before step {} was formed, and is in its batch",
+                "{} ended ({}) before step {} was formed, but is in its batch",
                 "request", "event", "step",
             ),
         )
@@ -216,7 +216,7 @@ def _computed_jumps(trace: Trace) -> pl.LazyFrame:
     return following.select(
         *REQUEST, "step", ts_ns="formed_ns",
         says=pl.format(
-            "{} has {} tokens computed in step {}, and its batches before come to {}",
+            "{} has {} tokens computed in step {}, but its earlier batches come to {}",
             "request", "num_computed", "step", "reached",
         ),
     ).select(COLUMNS)  # fmt: skip
@@ -231,15 +231,17 @@ def _without_a_step(trace: Trace) -> pl.LazyFrame:
         .agg(pl.col("ts_ns").min(), num=pl.len())
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
-            says=pl.format("the batch of step {} has {} rows, and step {} has none", "step", "num",
-                           "step"),
+            says=pl.format(
+                "the batch of step {} has {} rows, but step {} itself has none",
+                "step", "num", "step",
+            ),
         )
         .select(COLUMNS)
     )  # fmt: skip
 
 
 def _other_tokens(trace: Trace) -> pl.LazyFrame:
-    """Steps whose batch has other tokens than they say, but for those of which a ghost is told."""
+    """Steps whose batch has another number of tokens, without those that `_after_the_end` finds."""
     in_rows = trace.batch_rows.group_by("rank", "step").agg(in_rows=pl.col("num_tokens").sum())
     said = pl.col("num_prefill_tokens") + pl.col("num_decode_tokens")
     found = (
@@ -250,7 +252,7 @@ def _other_tokens(trace: Trace) -> pl.LazyFrame:
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
-                "step {} says that it computed {} tokens, and its batch has {}", "step", "said",
+                "step {} says that it computed {} tokens, but its batch has {}", "step", "said",
                 "in_rows",
             ),
         )
@@ -262,7 +264,7 @@ def _other_tokens(trace: Trace) -> pl.LazyFrame:
 
 
 def _changes(trace: Trace) -> pl.LazyFrame:
-    """What requests that arrived claimed and released, with how many times they own each then."""
+    """Claims and releases of arrived requests, with how often they own the block from then on."""
     arrived = events(trace).filter(pl.col("event") == "arrive").select(*REQUEST).unique()
     moved = trace.allocations.filter(pl.col("op") == "move").select("rank", request="owner")
     change = pl.col("op").replace_strict(
@@ -311,7 +313,7 @@ _RESOURCE = pl.col("resource").replace({"kv-block": "KV block"})
 
 
 def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
-    """Releases of requests that were not out, and are in later batches with too few blocks."""
+    """Releases of admitted requests that run in later batches with too few blocks."""
     formed = pl.col("formed_ns")
     batches = _batches(trace).sort(*REQUEST, "formed_ns", "step").select(
         *REQUEST, "formed_ns", batch="step", following_ns=formed.shift(-1).over(REQUEST),
@@ -361,7 +363,7 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
         .select(
             *REQUEST, "step", "ts_ns",
             says=pl.format(
-                "{} released {} {} and runs on without it in step {}, and was not preempted",
+                "{} released {} {} and runs in step {} without it, but was not preempted",
                 "request", _RESOURCE, "id", "batch",
             ),
         )
@@ -370,7 +372,7 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
 
 
 def _without_a_block(trace: Trace) -> pl.LazyFrame:
-    """Tasks that were to run and did not, although tasks that wait for them ran."""
+    """Tasks that ran no block, although tasks that depend on them ran."""
     task = ["rank", "task"]
     ran = trace.core_spans.filter(pl.col("task").is_not_null()).select(task).unique()
     is_to_run = ~pl.col("outcome").is_in(["skipped", "dummy"]).fill_null(value=False)
@@ -392,7 +394,7 @@ def _without_a_block(trace: Trace) -> pl.LazyFrame:
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
-                "task {} has no block on any core, and {} of the tasks that wait for it ran, "
+                "task {} has no block on any core, but {} of the tasks that depend on it ran, "
                 "such as {}",
                 _named("name", "task"), "num", _named("to_name", "to_task"),
             ),
@@ -408,7 +410,7 @@ def _named(name: str, task: str) -> pl.Expr:
 
 
 def _part_not_started(trace: Trace) -> pl.LazyFrame:
-    """Blocks of MIX tasks that have a part less than their task needs, and all others ended."""
+    """Blocks of MIX tasks without a part that their task needs, whose other parts ended."""
     task = ["rank", "task"]
     needs = (
         trace.tasks.filter(pl.col("shape") == "MIX", pl.col("core_mask").is_not_null())
@@ -440,7 +442,7 @@ def _part_not_started(trace: Trace) -> pl.LazyFrame:
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
-                "block {} of MIX task {} ran on {} to its end, and its part on {} never started",
+                "block {} of MIX task {} ran on {} to its end, but its part on {} never started",
                 "block", _named("name", "task"), "ran", "missing",
             ),
         )
@@ -449,7 +451,7 @@ def _part_not_started(trace: Trace) -> pl.LazyFrame:
 
 
 def _missing_tokens(trace: Trace) -> pl.LazyFrame:
-    """A request whose positions have a gap; who was there before the recording has later ones."""
+    """Requests with a gap in their positions; the first one may be above 0 (earlier requests)."""
     return (
         trace.outputs.filter(pl.col("request").is_not_null(), pl.col("position").is_not_null())
         .select(*REQUEST, "step", "ts_ns", "position")
@@ -460,7 +462,7 @@ def _missing_tokens(trace: Trace) -> pl.LazyFrame:
         .select(
             *REQUEST, "step", "ts_ns",
             says=pl.format(
-                "token {} of {} is missing, and token {} is there",
+                "token {} of {} is missing, but token {} is there",
                 pl.col("before") + 1, "request", "position",
             ),
         )

@@ -30,9 +30,9 @@ def test_a_reserve_far_above_what_decodes_take_is_found() -> None:
     (found,) = unused(sound, *(mixed(n, decodes=8 + n) for n in range(2, 12)))
 
     assert found.message == (
-        "10 of 11 steps reserved 256 tokens for decodes that took 14.5 on average, and prompts "
-        "took all that was left: 2,415 tokens stayed unused, 12% of the budget; "
-        "worst step 2, 256 reserved for 10"
+        "in 10 of 11 steps in which the reserve limited prompts, up to 256 tokens were reserved "
+        "for decodes that took 14.5 on average: 2,415 tokens stayed unused, 12% of the budget; "
+        "worst step 2, which reserved 256 for 10"
     )
     assert (found.step, found.count, found.evidence["unused_tokens"]) == (2, 10, 2415)
 

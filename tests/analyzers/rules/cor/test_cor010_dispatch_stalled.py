@@ -64,7 +64,7 @@ def test_a_block_that_hangs_where_it_was_admitted_in_part_names_who_was_in_the_w
         "500.0 ms with 0 of 3 cores idle"
     )
     assert found.evidence["conflict"] == "took AIC AIV0 of group 0 while push 0/1 held AIV1"
-    assert found.fix.startswith("mend the admission")
+    assert found.fix.startswith("fix the admission")
 
 
 def test_a_block_that_hangs_with_all_its_cores_to_itself_names_nobody() -> None:

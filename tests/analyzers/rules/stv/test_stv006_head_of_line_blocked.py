@@ -122,8 +122,8 @@ def test_requests_that_wait_for_the_end_of_others_in_an_engine_of_one_slot_are_f
     (found,) = served_alone(1)
 
     assert found.message == (
-        "3 requests waited for the only slot: worst d, 60 ns behind one request at a time "
-        "against 20 ns in batches"
+        "3 requests waited for the only slot: worst d, which waited 60 ns for others to "
+        "end and was in batches for 20 ns"
     )
 
 

@@ -115,7 +115,7 @@ def test_steps_that_schedule_nothing_while_requests_wait_name_the_owner_of_the_b
     assert "the owner of the blocks" in found.fix
 
 
-@looped("given_back, says", [(0, "20 preemptions gave no block back"), (1, "20 preemptions")])
+@looped("given_back, says", [(0, "20 preemptions released no KV block"), (1, "20 preemptions")])
 def test_preemptions_without_progress_are_counted_with_the_blocks_that_they_gave_back(
     given_back: int, says: str
 ) -> None:

@@ -207,7 +207,7 @@ def test_a_task_without_a_block_whose_successors_ran_is_found() -> None:
     tables["core_spans"] = [row for row in tables["core_spans"] if row["task"] != 2]
 
     assert of_graph(tables) == [
-        "task act (2) has no block on any core, and 1 of the tasks that wait for it ran, such as "
+        "task act (2) has no block on any core, but 1 of the tasks that depend on it ran, such as "
         "add (3)"
     ]
     for outcome in ("skipped", "dummy"):
@@ -227,7 +227,7 @@ def test_a_part_of_a_mix_that_never_started_is_found_when_all_others_ended() -> 
     tables["core_spans"] = [row for row in tables["core_spans"] if row["core_kind"] != "AIC"]
 
     assert of_graph(tables) == [
-        "block 0 of MIX task mix (1) ran on AIV0 and AIV1 to its end, and its part on AIC never "
+        "block 0 of MIX task mix (1) ran on AIV0 and AIV1 to its end, but its part on AIC never "
         "started"
     ]
     assert of_graph(tables, "partial") == []
