@@ -1,4 +1,4 @@
-"""What a trace left unsaid about its requests' time, in a line each."""
+"""Notes on latencies: what a trace does not record, and what was counted differently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stepscope.ingest.trace import Trace
 def notes(
     trace: Trace, lines: pl.DataFrame, attributed: pl.DataFrame, ran: pl.DataFrame
 ) -> Iterator[str]:
-    """What was counted otherwise than a reader expects, and why anything is unknown.
+    """Return notes on what was counted differently than a reader expects, and why time is unknown.
 
     `ran` is what GPUs executed, as `gpu_time.executed` has it.
     """
@@ -37,10 +37,10 @@ def notes(
     if named.is_empty():
         yield from _of_runs(trace, lines)
     elif late := int((~named["has_arrival"]).sum()):
-        yield f"{times(late, 'request')} without an arrival: counted from where first seen"
+        yield f"{times(late, 'request')} without an arrival: counted from the first event or row"
     yield from _without_ends(trace, named.filter(pl.col("outcome").is_null()))
     if again := _used_again(trace):
-        yield f"{times(again, 'request id')} used again: all that has one id is told as one request"
+        yield f"{times(again, 'request id')} used again: all rows with one id count as one request"
     yield from _inferred(trace)
     yield from partial(trace)
     yield from gpu_notes(trace, ran)
@@ -50,20 +50,20 @@ def notes(
 
 
 def stated_notes(requests: pl.DataFrame) -> Iterator[str]:
-    """What is known of a trace without a clock, of rows of `stated_requests`."""
+    """Return notes on a trace without a clock; `requests` are rows of `stated_requests`."""
     known = requests["latency_ns"].count()
     if not known:
         yield (
-            "the file has no times: the order of its rows is known and no duration, so there are "
-            "no latencies; have the engine write the time in each line"
+            "the file has no times: only the order of its rows is known, so there are no "
+            "latencies; let the engine log the time of each line"
         )
         return
     yield (
-        "the file has no times: each request is counted from 0, for as long as the log states that "
-        "it took; when it came, and what it waited for, is not known"
+        "the file has no times: each request is counted from 0, for as long as the log states; "
+        "when it arrived and what it waited for are not known"
     )
     if without := len(requests) - known:
-        yield f"{times(without, 'request')} of which the log states no total time: left out"
+        yield f"{times(without, 'request')} for which the log states no total time: left out"
 
 
 def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> list[str]:
@@ -76,14 +76,14 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
     if is_list_of_arrivals(trace):
         num_arrivals = trace.num_rows("lifecycle")
         return [
-            f"a list of {times(num_arrivals, 'arrival')}: nothing in it tells when any of them was "
+            f"a list of {times(num_arrivals, 'arrival')}: it does not say when any of them was "
             "served or ended, so there are no latencies"
         ]
     if not lines.is_empty():
         return []
     if not ran.is_empty():
-        return ["what its GPU did lies too far from time 0 to be added up: 2^61 ns, some 73 years"]
-    cores = "what its cores did, and how long they were held, is in the overview"
+        return ["what its GPU did lies too far from time 0 to be added up: 2^61 ns, about 73 years"]
+    cores = "the overview shows what its cores did and how long they were held"
     return [
         "the trace has no requests, no steps and no kernels of a GPU, so there is no latency "
         "to explain",
@@ -92,15 +92,15 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
 
 
 def _without_ends(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
-    """How long requests without an end are counted; `lines` are those."""
+    """Notes on how long requests without an end are counted; `lines` are theirs."""
     with_events = events(trace).select(REQUEST).unique().collect()
     present = len(lines.join(with_events, on=REQUEST, how="semi"))
     if present:
-        yield f"{times(present, 'request')} without an end: counted as far as the trace goes"
+        yield f"{times(present, 'request')} without an end: counted until the end of the trace"
     if others := len(lines) - present:
         yield (
             f"{times(others, 'request')} without any event: counted until the end of the last "
-            "batch that each was in; what became of them after that is not recorded"
+            "batch that each was in; what happened to them after that is not recorded"
         )
 
 
@@ -122,13 +122,13 @@ def _stated_latencies(trace: Trace) -> Iterator[str]:
 
 
 def _of_runs(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
-    """What is explained of a trace that names no requests."""
+    """Notes on a trace that names no requests."""
     yield "the trace names no requests, so the time of the whole run is explained"
     ranks = steps(trace).select("rank").unique().collect()
     if alone := len(lines.join(ranks, on="rank", how="anti")):
         yield (
-            f"no step of {times(alone, 'rank')} is known: what is explained is from the first span "
-            "to the last end"
+            f"no step of {times(alone, 'rank')} is known: the time from the first span to the last "
+            "end is explained"
         )
 
 
@@ -150,7 +150,7 @@ def _inferred(trace: Trace) -> Iterator[str]:
         )
     sources = trace.steps.select(pl.col("inferred").drop_nulls().unique().sort()).head(3).collect()
     if not sources.is_empty():
-        yield f"what a step was is inferred from {' and '.join(sources['inferred'])}"
+        yield f"kinds of steps are inferred from {' and '.join(sources['inferred'])}"
     durations = tuple(without_durations(trace))
     if not set(durations) <= set(partial(trace)):
         yield from durations
@@ -175,13 +175,13 @@ def _used_again(trace: Trace) -> int:
 def _cut_in_two(trace: Trace, ran: pl.DataFrame) -> Iterator[str]:
     if mixed := _num_steps(trace, ran, is_split()):
         yield (
-            f"{times(mixed, 'mixed step')} cut in two by tokens: how long prompts and decodes "
-            "took of it is not measured"
+            f"{times(mixed, 'mixed step')} cut in two by tokens: the times of prompts and decodes "
+            "were not measured"
         )
 
 
 def _num_steps(trace: Trace, ran: pl.DataFrame, like: pl.Expr) -> int:
-    """How many steps are so, of ranks of which it is not known what their GPUs executed."""
+    """The number of steps that meet `like`, on ranks whose GPU time is not recorded."""
     has_gpu = pl.col("rank").is_in(ran["rank"].unique().implode())
     return int(trace.steps.filter(like, ~has_gpu).select(pl.len()).collect().item())
 
@@ -203,18 +203,18 @@ def _why(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> str:
     if not trace.has("decisions"):
         return "the trace has no decisions, which say why a request is not in a batch"
     if not trace.has("batch_rows"):
-        return "the trace has no batch_rows, which say who is in a batch"
+        return "the trace has no batch_rows, which say which requests are in a batch"
     return "no decision says why a request is not in a batch"
 
 
 def _why_of_steps(trace: Trace, ran: pl.DataFrame) -> str:
     kind = pl.col("kind").fill_null("")
-    untold = "the steps do not say what they were"
+    untold = "the steps do not say of what kind they were"
     mixed = _num_steps(trace, ran, (kind == "mixed") & ~is_split())
     if not mixed:
         return untold
     tokens = (
-        f"of {times(mixed, 'mixed step')} it is not told how many tokens were prompts' and how "
-        "many decodes'"
+        f"{times(mixed, 'mixed step')} did not record how many tokens were of prompts and how many "
+        "of decodes"
     )
     return f"{untold}, and {tokens}" if _num_steps(trace, ran, ~kind.is_in(STEP_KINDS)) else tokens

@@ -1,9 +1,9 @@
-"""What a recording lacks in part, in a line each: figures made of the rest say so with these.
+"""What a partial recording lacks, one line each, to be shown next to the figures made of the rest.
 
-A column that is null throughout was not recorded, and a figure that needs it is null. Two things
-leave a figure that is not the one of the whole recording. A column that a recorder fills in on
-every row may have gaps: counts, sums and rates are then of a part of the rows. And a figure may be
-made of something else, such as waiting requests of events where no step counts them.
+A column that is null throughout was not recorded, and figures that need it are null. A figure is
+partial in two cases. A column that a recorder fills in on every row may have gaps: counts, sums and
+rates then cover only some of the rows. And a figure may come from another source, such as waiting
+requests counted from events if no step counts them.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ON_EVERY_ROW = {
     "collectives": ("num_bytes", "group"),
     "outputs": ("step", "source_step"),
 }  # fmt: skip
-"""Columns that may be null in the schema, and that a rank records on every row or on none; those of
-`lifecycle` on every arrival. Of 226 recordings of the reference engine, vLLM and SGLang none has
-one with gaps."""
+"""Columns that the schema allows to be null, but that a rank records on every row or on none; those
+of `lifecycle`, on every arrival. None of 226 recordings of the reference engine, vLLM and SGLang
+has gaps in them."""
 
 IN_EVERY_FORMAT = ("steps", "spans")
 UNKNOWN = {"steps": ("kind",), "spans": ("track", "name"), "flows": ("flow", "end")}
-"""Required columns that may be unknown of what there is all the same."""
+"""Required columns that may be null in rows that mean something without them."""
 
 _lines: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
 _partial: WeakKeyDictionary[Trace, tuple[str, ...]] = WeakKeyDictionary()
@@ -52,10 +52,10 @@ def _num(count: int, what: str) -> str:
 
 
 def partial(trace: Trace) -> tuple[str, ...]:
-    """Return a line for all that makes figures of a recording partial, or of another source.
+    """Return a line for everything that makes figures of a recording partial or of another source.
 
-    Other formats leave out what they do not know, and their readers say so: of them there is none,
-    but for what a GPU did.
+        Other formats leave out what they do not know, and their readers report it: for them there
+    are only lines about the GPU.
     """
     if trace not in _partial:
         recorded = _other_sources(trace) if trace.manifest.is_recording else ()
@@ -66,9 +66,9 @@ def partial(trace: Trace) -> tuple[str, ...]:
 def missing_values(trace: Trace) -> tuple[str, ...]:
     """Return a line for each column of a recording with gaps, in the order of the schema.
 
-    Gaps are nulls in required columns, and in those of ON_EVERY_ROW where the rank has values. A
-    step after the last that ended may have no duration. Of other formats they are nulls in what
-    every step and span has.
+    Gaps are nulls in required columns, and in columns of ON_EVERY_ROW for which the rank has
+    values. Steps after the last one that ended may have no duration. In other formats, gaps are
+    nulls in columns that every step and span has.
     """
     if trace not in _lines:
         _lines[trace] = tuple(_missing(trace))
@@ -76,9 +76,9 @@ def missing_values(trace: Trace) -> tuple[str, ...]:
 
 
 def with_whole_rows(trace: Trace) -> Trace:
-    """Return a recording without the rows that lack a required value, which say nothing.
+    """Return a recording without the rows that lack a required value, which mean nothing.
 
-    Their tables are partial then. What is missing is told of the result as of the trace.
+    Their tables become partial. `missing_values` of the result is that of the trace.
     """
     named = (line.partition(" ")[0].split(".") for line in missing_values(trace))
     broken = dict.fromkeys(table for table, column in named if column in identifying(table))
@@ -95,19 +95,19 @@ def with_whole_rows(trace: Trace) -> Trace:
 
 
 def missing_as_of(trace: Trace, other: Trace) -> None:
-    """Have `missing_values` say of a trace what it says of another, of which it has rows."""
+    """Make `missing_values` of a trace that of another one, from which its rows were taken."""
     _lines[trace] = missing_values(other)
 
 
 def has_required(trace: Trace, table: str) -> bool:
-    """Tell whether rows of a recording's table, if any, have what they say nothing without."""
+    """Tell whether the rows of a recording's table, if any, have all identifying columns."""
     if not trace.manifest.is_recording or not trace.has(table):
         return True
     return knows(trace, *(f"{table}.{column}" for column in identifying(table)))
 
 
 def identifying(table: str) -> list[str]:
-    """The required columns without which a row says nothing: a step of unknown kind is a step."""
+    """The required columns without which a row means nothing: a step may be of unknown kind."""
     return [name for name in BY_NAME[table].required if name not in UNKNOWN.get(table, ())]
 
 
@@ -120,7 +120,7 @@ def _missing(trace: Trace) -> list[str]:
         trace.table(table.name).select(chain(*columns[table.name])).null_count()
         for table in recorded
     )
-    # Few recordings have any, and only of these is it counted by rank.
+    # Few recordings have gaps; only theirs are counted by rank.
     tables = [
         table for table, num in zip(recorded, nulls, strict=True) if sum(num.row(0, named=False))
     ]
@@ -136,7 +136,7 @@ def _missing(trace: Trace) -> list[str]:
 
 
 def _filled_in(trace: Trace, table: Table) -> tuple[list[str], list[str]]:
-    """The columns of a table that are filled in on every row, and those on every one or none."""
+    """The columns that are filled in on every row, and those on every row or none."""
     required = identifying(table.name)
     if not trace.manifest.is_recording:
         return required, []
@@ -166,10 +166,10 @@ def _unless_throughout(table: str, name: str) -> pl.Expr:
 
 
 def _other_sources(trace: Trace) -> Iterator[str]:
-    """What figures are made of where that is not recorded which they usually are made of."""
+    """Lines about figures whose usual source is not recorded."""
     has_steps, has_batches = knows(trace, "steps.ts_ns"), trace.has("batch_rows")
     if has_batches and not trace.has("lifecycle"):
-        yield "no lifecycle is recorded: requests are those in batches, from the first to the last"
+        yield "no lifecycle is recorded: requests are counted from their first batch to their last"
     if has_batches and not has_steps:
         yield "no steps are recorded: a batch is taken to last until the next one"
     yield from without_durations(trace)
@@ -180,23 +180,23 @@ def _other_sources(trace: Trace) -> Iterator[str]:
     if trace.has("decisions"):
         yield from _of_decisions(trace)
     if not knows(trace, "decisions.holder") and _is_behind_a_head(trace):
-        yield "no decision names the head of the queue: time behind it counts as head"
+        yield "no decision names the head of the queue: time queued after it counts as head"
     if trace.has("tasks") and not knows(trace, "core_spans.end_ns"):
-        yield "no core is known to have executed: dispatch counts as prefill and decode"
+        yield "no block on a core has an end: dispatch counts as prefill and decode"
     if trace.has("core_spans") and not knows(trace, "core_spans.dispatch_ns"):
-        yield "no dispatch is recorded: shares of cores are of the time from the first begin"
+        yield "no dispatch is recorded: shares of cores count from the first start of a block"
 
 
 def _of_decisions(trace: Trace) -> Iterator[str]:
     if not knows(trace, "decisions.resource"):
-        yield "no decision names what was short: time that a request was left out counts as other"
+        yield "no decision names what was short: unscheduled time counts as other"
     if not knows(trace, "decisions.step"):
-        yield "no decision names its step: in which one nobody was looked at is not known"
+        yield "no decision names its step: steps that considered no request are not known"
 
 
 def _of_batches(trace: Trace) -> Iterator[str]:
     if trace.has("decisions") and not knows(trace, "batch_rows.is_final_chunk"):
-        yield "no batch says which chunk ends a prefill: time behind a chunk counts as no-budget"
+        yield "no batch says which chunk ends a prefill: time after a chunk counts as no-budget"
     if not knows(trace, "batch_rows.num_computed"):
         yield "no batch says what was computed before: later chunks of a prompt count as its first"
     if not knows(trace, "batch_rows.is_recompute") and _was_preempted(trace):
@@ -204,7 +204,7 @@ def _of_batches(trace: Trace) -> Iterator[str]:
 
 
 def _on_gpus(trace: Trace) -> Iterator[str]:
-    """What is missing of kernels and of the steps that launched them."""
+    """Lines about kernels and about the steps that launched them."""
     if not trace.has("spans"):
         return
     on_gpu = trace.spans.filter(pl.col("category").str.to_lowercase().is_in(ON_DEVICE))
@@ -213,7 +213,7 @@ def _on_gpus(trace: Trace) -> Iterator[str]:
     if not num:
         return
     if num_unnamed:
-        yield f"{_num(num_unnamed, 'kernel')} without a name: what kind they are is not known"
+        yield f"{_num(num_unnamed, 'kernel')} without a name, and thus of unknown kind"
     if not num_launched:
         yield "no kernel names the call that launched it: gpu-wait counts as launch or idle"
     if trace.has("steps"):
@@ -224,7 +224,7 @@ def _on_gpus(trace: Trace) -> Iterator[str]:
 
 
 def without_durations(trace: Trace) -> Iterator[str]:
-    """Return the line on steps that do not say how long they took and have one after them."""
+    """Return the line about steps without a duration that are not the last of their rank."""
     unknown = trace.steps.filter(pl.col("dur_ns").is_null(), pl.col("ts_ns").is_not_null())
     is_last = pl.col("ts_ns") == pl.col("ts_ns").max().over("rank")
     last = trace.steps.filter(is_last, pl.col("dur_ns").is_null())

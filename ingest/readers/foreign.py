@@ -1,7 +1,7 @@
-"""Formats that are known and not read: what such a file is, and what to do instead.
+"""Known formats that stepscope does not read: what such a file is, and what to do instead.
 
-A file is told by its first bytes, as every format is; what is looked for is that no reader of ours
-takes it, so a line here never takes a file away from one.
+Like all formats, they are recognized by the first bytes of a file. Only files that no reader takes
+are looked up here, so that a format in this list never hides one that is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHROME_JSON = "record with torch.profiler, or convert it to Chrome JSON"
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A format that is not read: what to call it, what to do instead, and how it is told."""
+    """A format that is not read: its name, what to do instead, and how to recognize it."""
 
     what: str
     todo: str
@@ -38,7 +38,7 @@ def _is_utf16_json(head: bytes) -> bool:
 
 
 def _has(*patterns: bytes, lacks: bytes = b"(?!)") -> Callable[[bytes], bool]:
-    """Tell whether each of some patterns is in the head of a file, and `lacks` is not."""
+    """Return a test that all patterns are in the head of a file, and `lacks` is not."""
     compiled, absent = [re.compile(pattern) for pattern in patterns], re.compile(lacks)
     return lambda head: (
         not absent.search(head) and all(pattern.search(head) for pattern in compiled)
@@ -67,7 +67,7 @@ FOREIGN = (
         _begins(b"PAR1"),
     ),
     Foreign(
-        "this is an SQLite database, and none that Nsight Systems or rocprofv3 writes",
+        "this is an SQLite database that neither Nsight Systems nor rocprofv3 wrote",
         "export a report of Nsight Systems: nsys export --type sqlite",
         lambda head: head.startswith(b"SQLite format 3\0") and not _NSYS.search(head),
     ),
@@ -84,7 +84,7 @@ FOREIGN = (
     ),
     Foreign(
         "this is a result of a serving benchmark (vllm bench serve, SGLang's bench_serving) with "
-        "totals alone, which lists no requests",
+        "totals only; it does not list its requests",
         "run it again with --save-detailed (vllm bench serve) or --output-details (SGLang's "
         "bench_serving), or open the server's log of that time",
         _has(_JSON, rb'"(?:ttfts|itls|mean_ttft_ms|request_throughput|total_input_tokens)"'),
@@ -101,13 +101,13 @@ FOREIGN = (
         _has(rb"\[TRT-LLM\]|\[TensorRT-LLM\]", lacks=_REPORTS),
     ),
     Foreign(
-        "this is a log of Text Generation Inference, which says nothing of its batches",
+        "this is a log of Text Generation Inference, which does not log its batches",
         "open a profile of it (torch.profiler), or serve the model with an engine that logs its "
         "batches",
         _has(rb"text_generation_(?:router|launcher)", lacks=_REPORTS),
     ),
     Foreign(
-        "this is a log of a router, which says where requests went and not what engines did",
+        "this is a log of a router, which shows where requests went, not what the engines did",
         "open the logs of the engines behind it",
         _has(rb"(?:vllm|sglang|sgl)[_-](?:production-stack|model-gateway|router)", lacks=_REPORTS),
     ),
@@ -131,9 +131,9 @@ FOREIGN = (
         ),
     ),
 )
-"""The first that tells a file as its own has the word."""
+"""The first entry that recognizes a file counts."""
 
 
 def known_as(head: bytes) -> Foreign | None:
-    """What a file is that no reader takes, by its first bytes decompressed; None where unknown."""
+    """The format of a file that no reader takes, by its decompressed first bytes, if known."""
     return next((foreign for foreign in FOREIGN if foreign.is_it(head)), None)

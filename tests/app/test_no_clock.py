@@ -75,7 +75,7 @@ def test_what_the_log_states_of_a_request_is_its_blame(slots: Path) -> None:
     said = printed("blame", str(slots))
 
     assert "task 0: 43.5 s, finish" in said
-    assert "1 request of which the log states no total time: left out" in said
+    assert "1 request for which the log states no total time: left out" in said
 
 
 def test_why_and_the_debugger_go_by_positions(slots: Path) -> None:

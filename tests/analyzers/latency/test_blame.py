@@ -68,7 +68,7 @@ def test_an_id_that_is_used_again_is_one_request_and_said_to_be() -> None:
     blamed = blame(trace_of(lifecycle=told))
 
     assert len(blamed.requests) == 1
-    assert "1 request id used again: all that has one id is told as one request" in blamed.notes
+    assert "1 request id used again: all rows with one id count as one request" in blamed.notes
 
 
 def test_where_no_step_is_told_nobody_knows_that_none_ran() -> None:

@@ -179,8 +179,8 @@ def test_a_mixed_step_that_says_no_tokens_of_decodes_is_not_all_prefill() -> Non
 
 @looped(
     ("others", "why"),
-    [([], "of 1 mixed step it is not told how many tokens were prompts' and how many decodes'"),
-     ([step(100, 50, gpu=False, kind=None)], "the steps do not say what they were, and of 1 ")],
+    [([], "1 mixed step did not record how many tokens were of prompts and how many of decodes"),
+     ([step(100, 50, gpu=False, kind=None)], "the steps do not say of what kind they were, and ")],
 )  # fmt: skip
 def test_a_mixed_step_is_not_said_to_tell_nothing_where_it_tells_no_tokens(
     others: list[Row], why: str

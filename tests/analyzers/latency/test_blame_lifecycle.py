@@ -63,9 +63,9 @@ def test_requests_of_batches_alone_are_counted_until_their_last_batch_and_said_t
 
     assert dict(blamed.requests.select("request", "latency_ns").rows()) == {"a": 150, "b": 250}
     assert {
-        "2 requests without an arrival: counted from where first seen",
+        "2 requests without an arrival: counted from the first event or row",
         "2 requests without any event: counted until the end of the last batch that each was in; "
-        "what became of them after that is not recorded",
+        "what happened to them after that is not recorded",
     } < set(blamed.notes)
 
 
@@ -76,7 +76,7 @@ def test_a_request_that_was_still_there_is_counted_until_the_end_of_the_trace() 
     blamed = blame(trace_of(lifecycle=told, steps=steps))
 
     assert blamed.requests["latency_ns"].to_list() == [90, 90]
-    assert "2 requests without an end: counted as far as the trace goes" in blamed.notes
+    assert "2 requests without an end: counted until the end of the trace" in blamed.notes
 
 
 def test_a_request_in_no_recorded_batch_of_a_recording_is_not_called_prefill_or_decode() -> None:

@@ -142,7 +142,7 @@ def tar(folder: Path) -> bytes:
 
 
 MADE: dict[str, Callable[[Path], bytes]] = {
-    "an SQLite database, and none that Nsight": lambda folder: sqlite(folder, "music"),
+    "an SQLite database that neither Nsight": lambda folder: sqlite(folder, "music"),
     "JSON in UTF-16": lambda _: '{"traceEvents": []}'.encode("utf-16"),
     "a pickle of Python": lambda _: pickle.dumps({"segments": []}),
     "a tar archive": tar,

@@ -157,7 +157,7 @@ def test_a_request_of_which_nothing_is_stated_has_no_length_beside_one_that_is(
     trace = open_log(tmp_path, untimed(0, 3) + untimed(1, 4) + stated(1, 4, 10, 20) + release)
 
     assert blamed(trace) == {"task 4": {"prefill": 10.0, "decode": 20.0}}
-    assert "1 request of which the log states no total time: left out" in blame(trace).notes
+    assert "1 request for which the log states no total time: left out" in blame(trace).notes
 
 
 def test_the_same_slot_states_the_times_of_one_request_after_another(tmp_path: Path) -> None:

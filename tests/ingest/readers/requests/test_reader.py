@@ -92,7 +92,7 @@ def test_a_workload_says_that_it_is_no_run(tmp_path: Path, text: str) -> None:
     trace = open_log(tmp_path, text)
 
     assert any(note.startswith("a workload, not a run") for note in report_of(trace).notes)
-    assert any("nothing in it tells when" in note for note in blame(trace).notes)
+    assert any("it does not say when" in note for note in blame(trace).notes)
     assert "its recording alone" in coverage(trace).share
 
 
