@@ -1,7 +1,7 @@
-"""The blame of a trace without a clock: what the log itself states of each request.
+"""Blame for a trace without a clock: the times that the log itself states for each request.
 
-Such a request begins at 0, as nothing tells when it came: its latency is the total time that the
-log states, of which the eval time is decode and what is before it prefill.
+Such a request begins at 0, because its arrival is not known. Its latency is the stated total time:
+the eval time is decode, and the time before it is prefill.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from stepscope.ingest.trace import Trace
 
 
 def stated_requests(trace: Trace) -> pl.DataFrame:
-    """A row for each request of a trace, in the order in which they are first told of.
+    """Return a row for each request, in the order of their first events.
 
-    Columns: rank, request, outcome, and prefill_ns, decode_ns and unknown_ns with their sum
-    latency_ns, which are null where the log does not state a total time.
+        Columns: rank, request, outcome, and prefill_ns, decode_ns, unknown_ns and their sum
+    latency_ns, which are null if the log does not state a total time.
     """
     named = trace.lifecycle.filter(pl.col("request").is_not_null())
     every = named.group_by(REQUEST).agg(pl.col("ts_ns").min())
@@ -39,7 +39,7 @@ def stated_requests(trace: Trace) -> pl.DataFrame:
 
 
 def stated_tables(requests: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """`Blame.requests`, `to_first_token` and `intervals` of rows of `stated_requests`."""
+    """Return `Blame.requests`, `to_first_token` and `intervals` for `stated_requests`."""
     known = requests.filter(pl.col("latency_ns").is_not_null())
     has_first = pl.col("decode_ns") > 0
     zeros = {cause.column: pl.lit(0, pl.Int64) for cause in CAUSES}

@@ -1,13 +1,13 @@
-"""Kernels of an Ascend NPU: which of its cores each ran on, in the words of core groups."""
+"""Kernels of an Ascend NPU: the cores that each ran on, named as in core groups."""
 
 from __future__ import annotations
 
 import polars as pl
 
 TASK_TYPE = r'"(?:Task Type|type)"\s*:\s*"([^"\\]{1,64})"'
-"""A task's type in its args: `Task Type` of msprof, and `type` of torch_npu through kineto."""
+"""The type of a task in its args: `Task Type` of msprof, `type` of torch_npu through kineto."""
 NPU_KERNELS = "npu_kernels"
-"""Where the configuration says how many kernels ran on which cores: `{"AIC": 3, "MIX": 2}`."""
+"""Configuration key: the number of kernels by cores, `{"AIC": 3, "MIX": 2}`."""
 _CORES = {
     "AI_CORE": "AIC", "AICORE": "AIC", "AIC": "AIC",
     "AI_VECTOR_CORE": "AIV", "AIVEC": "AIV", "AIV": "AIV", "AIV_SQE": "AIV",
@@ -15,16 +15,16 @@ _CORES = {
 
 
 def core_shape(task_type: pl.Expr) -> pl.Expr:
-    """AIC, AIV or MIX (MIX_AIC and MIX_AIV alike); null for what runs on neither kind of core."""
+    """Return AIC, AIV or MIX (for MIX_AIC and MIX_AIV); null for tasks on other cores."""
     plain = _plain(task_type)
     named = plain.replace_strict(_CORES, default=None, return_dtype=pl.String)
     return pl.when(plain.str.starts_with("MIX")).then(pl.lit("MIX")).otherwise(named)
 
 
 def work_category(task_type: pl.Expr) -> pl.Expr:
-    """The category that torch.profiler gives such work: kernel, gpu_memcpy, gpu_memset.
+    """Return the category of such work in torch.profiler: kernel, gpu_memcpy or gpu_memset.
 
-    Null for what does none: events, notifications, values written, labels.
+    Null for tasks that are no work: events, notifications, written values, labels.
     """
     plain = _plain(task_type)
     return (

@@ -1,7 +1,7 @@
-"""How long requests took as a log states it: llama.cpp writes a request's times at its end.
+"""Durations of requests that a log states: llama.cpp logs the times of a request at its end.
 
-They are counters of the slot that the request has then, `prompt eval time`, `eval time` and `total
-time`. Of a log without a clock these are the only durations there are.
+They are counters of the request's slot: `prompt eval time`, `eval time` and `total time`. A log
+without a clock has no other durations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _STATED = {"prompt eval time": "prompt_ns", "eval time": "decode_ns", "total tim
 
 
 def stated_times(trace: Trace) -> pl.LazyFrame:
-    """A row for each request whose total time is stated.
+    """Return a row for each request whose total time is stated.
 
     Columns: rank, request, prompt_ns, decode_ns (null where not stated) and total_ns.
     """

@@ -1,4 +1,4 @@
-"""How the core-group runtime says on which cores a task runs, and how far a run came."""
+"""How the core-group runtime encodes the cores of a task and the progress of a run."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ SHAPE_OF = {0: "DUMMY", 1: "AIC", 2: "AIV", 4: "AIV"}
 """Shape of a task whose mask is that; one of several bits is a MIX."""
 
 STALL, TASKS_OVER, TASKS = "stall", "tasks over", "tasks in all"
-"""Of a step that stalled, in `counters`: the track, the tasks that were over, and all of them."""
+"""The `counters` of a stalled step: the track, completed tasks, and all tasks."""

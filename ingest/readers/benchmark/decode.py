@@ -1,14 +1,14 @@
-"""What a result of a serving benchmark says of each request, as its client measured it.
+"""Decode results of serving benchmarks: each request as its client measured it.
 
 {"backend": "vllm", "request_rate": "inf", "duration": 5.1, "completed": 3,
     "input_lens": [100, ...], "output_lens": [10, ...],
     "ttfts": [0.1, ...], "itls": [[0.01, ...], ...],
     "start_times": [731.2, ...], "latencies": [0.2, ...], "errors": ["", ...]}
 
-Lists have an element for each request, in the order in which they were sent; times are in seconds.
-`start_times` are those of a monotonic clock. vLLM writes one object, or a line for each run with
-`--append-result`, and lists only with `--save-detailed` (`vllm/benchmarks/serve.py`); SGLang writes
-a line for each run, and lists only with `--output-details`, without start times
+Lists have one element per request, in the order in which the requests were sent. Times are in
+seconds; `start_times` come from a monotonic clock. vLLM writes one object, or one line per run with
+`--append-result`; it has lists only with `--save-detailed` (`vllm/benchmarks/serve.py`). SGLang
+writes one line per run; it has lists only with `--output-details`, and no start times
 (`python/sglang/bench_serving.py`).
 """
 
@@ -30,8 +30,8 @@ ABOUT_RUN = (
     "backend", "endpoint_type", "label", "model_id", "dataset_name", "num_prompts", "request_rate",
     "burstiness", "max_concurrency", "date", "duration", "completed", "failed",
 )  # fmt: skip
-"""What is kept of the run itself."""
-NOT_A_TIME = "values of requests that are no time or no length, left out"
+"""Fields of the run itself that become its configuration."""
+NOT_A_TIME = "values of requests that are not a time or a length, left out"
 _LAST_S = 1 << 31
 _MOST_TOKENS = 1 << 48
 _LONGEST_CAUSE = 200
@@ -40,12 +40,12 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as its client saw it; null is what the file does not say. Times are durations."""
+    """A request as its client saw it. Times are durations; what is not in the file is None."""
 
     start_ns: int | None
     first_ns: int | None
     gaps_ns: tuple[int, ...] | None
-    """Between one chunk of the answer and the next."""
+    """Times between successive chunks of the response."""
     took_ns: int | None
     prompt_len: int | None
     num_tokens: int | None
@@ -53,12 +53,12 @@ class Request:
 
     @property
     def has_gap_per_token(self) -> bool:
-        """Whether each gap is before one token: then the time of each is known."""
+        """Whether every chunk had one token, so that the time of each token is known."""
         return self.gaps_ns is not None and len(self.gaps_ns) + 1 == self.num_tokens
 
 
 def about(result: Json) -> dict[str, Any]:
-    """Settings and totals of a run, as far as they are numbers or short texts."""
+    """Return settings and totals of a run that are numbers or short texts."""
     plain = {key: result[key] for key in ABOUT_RUN if key in result}
     return {
         key: value if not isinstance(value, float) or math.isfinite(value) else str(value)
@@ -68,7 +68,7 @@ def about(result: Json) -> dict[str, Any]:
 
 
 def requests_of(result: Json, limit: int, skipped: Counter[str]) -> list[Request]:
-    """The requests of a result, at most `limit`; none where it has only totals."""
+    """Return the requests of a result, at most `limit`; none if it has only totals."""
     lists = {name: _list(result, name) for name in (*TIMES, *LENGTHS, "start_times", "errors")}
     num_requests = max((len(lists[name]) for name in (*TIMES, *LENGTHS)), default=0)
     if not any(lists[name] for name in TIMES):
@@ -105,7 +105,7 @@ def _request(lists: Mapping[str, list[Any]], place: int, skipped: Counter[str]) 
     gaps_ns = [duration(gap) for gap in gaps] if isinstance(gaps, list) else None
     is_whole = gaps_ns is not None and None not in gaps_ns
     known_gaps = tuple(gap for gap in gaps_ns or () if gap is not None) if is_whole else None
-    # A time of 0 is that of a request that got no token, or whose answer was not streamed.
+    # A time of 0 means that the request got no token, or that its response was not streamed.
     first_ns = duration(at("ttfts")) or None
     num_tokens = length(at("output_lens"))
     took_ns = duration(at("latencies")) or None
@@ -125,7 +125,7 @@ def _nanoseconds(value: Any) -> int | None:
 
 
 def _cause(error: Any) -> str | None:
-    """The last line of an error: of a traceback, the one that says what it was."""
+    """Return the last line of an error, which in a traceback names the exception."""
     if not isinstance(error, str) or not error.strip():
         return None
     return error.strip().splitlines()[-1].strip()[:_LONGEST_CAUSE]

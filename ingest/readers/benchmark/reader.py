@@ -1,8 +1,8 @@
 """Reader of results of serving benchmarks: when requests were sent, and what their clients saw.
 
-With start times a request arrives when it was sent, has its first token and finishes as its client
-measured it. Without, all that is known is how long each took: requests stand in the order in which
-they were sent, on no clock, and their latencies are counters.
+With start times, a request arrives when it was sent, and its first token and end are as its client
+measured them. Without start times, only durations are known: requests are in the order in which
+they were sent, without a clock, and their latencies are counters.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from stepscope.ingest.times import SECOND
 
 REQUESTS, RUNS = "requests", "results"
 NO_DETAILS = "results without lists of requests"
-NO_END = "requests of which the file does not say when they ended"
-SEVERAL_AT_ONCE = "requests whose tokens came several at once: their tokens have no times"
-FAILED_AT = "times of failures, taken to be when the request was sent"
+NO_END = "requests without a recorded end"
+SEVERAL_AT_ONCE = "requests that got several tokens at once: their tokens have no times"
+FAILED_AT = "times of failures without a latency, taken from the last known time"
 FROM_CLIENT = (
-    "requests as their client saw them: they arrive when they were sent, and the time on the "
-    "network is part of theirs; what the server did with them is in its log or in a recording"
+    "requests as their client saw them: they arrive when they were sent, and their latencies "
+    "include the network; what the server did is in its log or in a recording"
 )
 NO_STARTS = (
-    "when requests were sent is not recorded (start_times): they stand in the order in which they "
-    "were sent, and how long each took is in the counters; a newer vllm bench serve records it"
+    "start_times are not recorded: requests are in the order in which they were sent, and their "
+    "latencies are in the counters; a newer vllm bench serve records start times"
 )
-SEVERAL_RUNS = "each result is a rank of its own, whose times count from its first request"
+SEVERAL_RUNS = "each result is a rank, with times from its first request on"
 SAVE_DETAILS = (
     "run it again with --save-detailed (vllm bench serve) or --output-details (SGLang's "
     "bench_serving), or open the server's log of that time"
@@ -63,13 +63,13 @@ _TOTALS = re.compile(
     rb'|completed|itls|ttfts)"'
 )
 _BETWEEN_NS = 1_000
-"""On no clock: how far one request is placed after another, which is no time."""
+"""Without a clock: the distance between two requests, which is not a duration."""
 Row = dict[str, Any]
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Rows of each table, and what was counted."""
+    """Rows of each table, and counts for the report."""
 
     lifecycle: list[Row] = field(default_factory=list)
     outputs: list[Row] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Rows:
     skipped: Counter[str] = field(default_factory=Counter)
     inferred: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
-    """Requests that failed, by what their client says of it."""
+    """Failed requests by their error."""
 
     def __len__(self) -> int:
         return len(self.lifecycle) + len(self.outputs) + len(self.counters)
@@ -116,7 +116,7 @@ class BenchmarkReader(OneFile):
                 rows.skipped[NO_DETAILS] += 1
         if not found:
             raise (TruncatedTrace if ended else TraceError)(
-                "no result in it lists its requests" + (f": it is {ended}" if ended else ""),
+                "none of its results lists the requests" + (f": it is {ended}" if ended else ""),
                 where=str(path), todo=SAVE_DETAILS,
             )  # fmt: skip
         has_starts = all(run.start_ns is not None for requests, _ in found for run in requests)
@@ -133,7 +133,7 @@ def _add(
     rows: _Rows, rank: int, requests: list[Request], prefix: str, limits: Limits,
     *, has_starts: bool,
 ) -> bool:  # fmt: skip
-    """Take the requests of a result; false where the limit of rows is reached."""
+    """Add the requests of a result; False if the limit of rows is reached."""
     rows.read[RUNS] += 1
     zero_ns = min((request.start_ns or 0 for request in requests), default=0)
     for number, request in enumerate(requests):
@@ -160,7 +160,7 @@ def _add(
 
 
 def _events(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
-    """What happened to a request, from when it was sent."""
+    """Yield the events of a request that was sent at `sent_ns`."""
     yield {"event": "arrive", "ts_ns": sent_ns, "prompt_len": request.prompt_len}
     first_ns, took_ns = request.first_ns, request.took_ns
     if first_ns is not None and (took_ns is None or first_ns <= took_ns):
@@ -176,7 +176,7 @@ def _events(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
 
 
 def _tokens(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
-    """When the client got each token, where it got them one by one."""
+    """Yield the time of each token, if the client got them one by one."""
     if request.first_ns is None or request.gaps_ns is None:
         return
     if not request.has_gap_per_token:
@@ -189,7 +189,7 @@ def _tokens(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
 
 
 def _durations(request: Request) -> Iterator[tuple[str, float]]:
-    """What is known of a request without its start: names and seconds."""
+    """Yield the latencies of a request without a start time: names and seconds."""
     gaps_ns = request.gaps_ns or ()
     mean_ns = sum(gaps_ns) / len(gaps_ns) if gaps_ns else None
     known = {TTFT: request.first_ns, ITL: mean_ns, LATENCY: request.took_ns}
@@ -210,7 +210,7 @@ def _tables(rows: _Rows) -> dict[str, Frame]:
 
 
 def _manifest(rows: _Rows, runs: list[Row], ended: str | None, *, has_starts: bool) -> Manifest:
-    notes = [f"{ended}; all requests before are kept"] if ended else []
+    notes = [f"{ended}; all requests before that are kept"] if ended else []
     notes.append(FROM_CLIENT if has_starts else NO_STARTS)
     if num_failed := rows.failures.total():
         ((cause, num_of_cause),) = rows.failures.most_common(1)

@@ -1,9 +1,9 @@
-"""Launches out of arrows: a launch and what it launched get one number, as if it were recorded.
+"""Launches from flow arrows: a launch and its device tasks get the same correlation number.
 
-A profile of a GPU has a "correlation" in the args of both. One of an Ascend NPU has arrows alone:
+GPU profiles have a "correlation" in the args of both. Profiles of an Ascend NPU only have arrows:
 torch_npu's `async_npu` (from a PyTorch operator), kineto's `ac2g` (from the runtime's call), and
-msprof's `HostToDevice` (from a call of CANN). An arrow begins on the innermost slice around its
-start, and ends on the latest slice of the device that had begun by then.
+msprof's `HostToDevice` (from a CANN call). An arrow begins on the innermost slice around its start,
+and ends on the latest slice of the device that had begun by then.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from stepscope.ingest.derive.axis import NONE, Ints, latest, numbered
 from stepscope.ingest.derive.launches import FOREVER, on_device
 
 LAUNCHES = ("async_npu", "ac2g", "async_cpu_to_gpu", "HostToDevice")
-"""Categories of arrows that say what launched something; of several, the first counts."""
+"""Categories of launch arrows; if a task has several, the first of these counts."""
 _KEY = ["category", "flow"]
 Rows = npt.NDArray[np.int64]
 
 
 def with_launches(spans: pl.DataFrame, flows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Fill in `correlation` of what a device ran and of its launch, where arrows alone tie them.
+    """Fill in `correlation` of device tasks and their launches that only arrows connect.
 
-    `spans` and `flows` are as `chrome_tables` has them. Gives how many were tied so.
+    `spans` and `flows` are those of `chrome_tables`. Returns the number of these tasks, too.
     """
     is_open = (on_device(spans["category"]) & spans["correlation"].is_null()).to_numpy()
     if not is_open.any() or flows.is_empty():
@@ -45,7 +45,7 @@ def with_launches(spans: pl.DataFrame, flows: pl.DataFrame) -> tuple[pl.DataFram
 
 
 def tied(arrows: pl.DataFrame, spans: pl.DataFrame) -> tuple[Rows, Rows]:
-    """The spans that arrows begin and end on, row by row; arrows that touch none are left out."""
+    """Return the spans on which arrows begin and end, without arrows that touch none."""
     ends = arrows.select("ts_ns", "flow", "track", "end", pl.col("category").cast(pl.String))
     ends = ends.with_row_index("row").sort("ts_ns", maintain_order=True)
     starts = ends.filter(pl.col("end") == "start").select(*_KEY, "ts_ns", start="row")
@@ -64,7 +64,7 @@ def tied(arrows: pl.DataFrame, spans: pl.DataFrame) -> tuple[Rows, Rows]:
 
 
 def _touched(ends: pl.DataFrame, spans: pl.DataFrame) -> Rows:
-    """The row of the innermost span around each end of an arrow on its lane, `NONE` without."""
+    """Return the row of the innermost span around each arrow end on its lane, or `NONE`."""
     rows = np.flatnonzero((spans["form"] != "instant").to_numpy())
     lanes, end_lanes = numbered(spans["track"])[1], numbered(ends["track"])[1]
     begun, ts_ns = spans["ts_ns"].to_numpy(), ends["ts_ns"].to_numpy()
@@ -84,7 +84,7 @@ def _ends(spans: pl.DataFrame) -> Ints:
 
 
 def _numbered(correlation: pl.Series, launched: Rows, launches: Rows) -> pl.Series:
-    """A number for each launch that has none yet, and that of its launch for all it launched."""
+    """Give each launch a number if it has none, and its tasks the number of their launch."""
     distinct, which = np.unique(launches, return_inverse=True)
     recorded = correlation.gather(distinct)
     in_use = correlation.drop_nulls().unique().to_numpy()

@@ -1,15 +1,15 @@
-"""What Ascend's tools say of an NPU in Chrome JSON: msprof, torch_npu, MindStudio's simulator.
+"""Ascend NPU profiles in Chrome JSON: msprof, torch_npu, MindStudio's simulator.
 
-msprof's timeline (`msprof_*.json`), which torch_npu's `trace_view.json` extends by what PyTorch
-did, gives its events no category: the process says what they are. "Ascend Hardware" holds the
-streams of a device, each task with its "Task Type" (AI_CORE, AI_VECTOR_CORE, MIX_AIC, MIX_AIV,
-...), and "Step Trace" threads with its iterations; "Communication" the operations of HCCL, and by
-plane what they consist of; "CANN" the host's calls; "Python" PyTorch's operators. "Overlap
-Analysis" repeats all of that as intervals, and is not counted again. Through kineto, torch_npu
-writes kernels as every device's are written, with their `type`.
+Events in msprof's timeline (`msprof_*.json`) have no category; it follows from their process.
+torch_npu's `trace_view.json` is the same timeline with PyTorch's events. "Ascend Hardware" has the
+streams of a device, whose tasks have a "Task Type" (AI_CORE, AI_VECTOR_CORE, MIX_AIC, MIX_AIV,
+...), and "Step Trace" threads with its iterations. "Communication" has the operations of HCCL and,
+by plane, their parts; "CANN" the host's calls; "Python" PyTorch's operators. "Overlap Analysis"
+repeats all of these as intervals, and is not counted again. Through kineto, torch_npu writes
+kernels like those of any other device, with their `type`.
 
-`msprof op simulator` writes instructions instead: the process is a core (`core0.veccore0`), the
-thread one of its pipes.
+`msprof op simulator` writes instructions: a process is a core (`core0.veccore0`), and a thread is
+one of its pipes.
 
 The formats: https://gitcode.com/Ascend/msprof (`analysis/csrc/application/timeline`), torch_npu
 (`torch_npu/profiler/analysis`, `csrc/profiler/mspti_activity_profiler.cpp`), msopprof's manual.
@@ -45,24 +45,24 @@ _PLACES = (
     ("python", r"^Python\b"),
     ("overlap", r"^Overlap Analysis\b"),
 )
-"""What tracks are, by the names of process and thread; the first that fits counts."""
+"""Kinds of tracks by the names of process and thread; the first match counts."""
 _TOLD_BY = ("stream", "overlap")
 _OF_HOST = {"cann": "runtime", "python": "cpu_op"}
 _TORCH = {"cpu_op", "enqueue", "dequeue"}
 _NO_WORK = pl.lit("npu_task")
-"""The category of what a stream did that is no work: waits, records of events."""
+"""The category of stream tasks that are no work: waits, records of events."""
 _WAITS = r"(?i)^(?:EVENT|NOTIFY|WRITE_VALUE|WAIT|PROFILING_|LABEL|STREAM|PLACE_HOLDER)"
 _ITERATION = r"^(?:Iteration|Step)[ _#]*(\d{1,15})$"
 _CORE = r"^core\d+\.(?:cube|vec)core\d+(?: /|$)"
 _ONE_OPERATOR = (
-    "instructions of one operator, by core (cubecore is an AIC, veccore an AIV) and pipe: no "
-    "steps, requests or kernels of a run are in it"
+    "instructions of a single operator, by core (cubecore is an AIC, veccore an AIV) and pipe; it "
+    "has no steps, requests or kernels of a run"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Npu:
-    """Who wrote a profile of an NPU, how many of its kernels ran on which cores, and notes."""
+    """The producer of an NPU profile, the number of its kernels by cores, and notes."""
 
     producer: str
     kernels: dict[str, int] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class Npu:
 def with_npu(
     spans: pl.DataFrame, tags: pl.Series, args: Spool
 ) -> tuple[pl.DataFrame, pl.Series, Npu | None]:
-    """Spans with the categories that their processes imply, and the tags of msprof's iterations.
+    """Return spans with the categories of their processes, and tags with msprof's iterations.
 
-    `spans`, `tags` and `args` are as `chrome_tables` has them, row by row; spans of files that no
-    tool of Ascend's wrote are left as they are.
+        `spans`, `tags` and `args` are those of `chrome_tables`, row by row. Spans of files that no
+    Ascend tool wrote stay as they are.
     """
     bases = pl.DataFrame({"base": different(spans["base"])}, schema={"base": pl.String})
     if _any(bases, _CORE):
@@ -106,23 +106,23 @@ def _place() -> pl.Expr:
 
 
 def _task_types(args: Spool) -> pl.Series:
-    """The type of each span's task, null where its args have none."""
+    """Return the type of each span's task, null if its args have none."""
     texts = unpacked("args", args.parts)
     return texts.select(pl.col("args").str.extract(TASK_TYPE)).collect().to_series()
 
 
 def _rows(spans: pl.DataFrame, places: pl.DataFrame, args: Spool) -> pl.DataFrame:
-    """Place, category, name and type of each span's task, row by row."""
+    """Return place, category, name and task type of each span, row by row."""
     rows = spans.select(pl.col("base", "category", "name").cast(pl.String))
     rows = rows.with_columns(_task_types(args).alias("task_type"))
     return rows.join(places, on="base", how="left", maintain_order="left")
 
 
 def _category(rows: pl.DataFrame) -> pl.Series:
-    """The category that a span has, or else that its process and its task's type imply."""
+    """Return the category of each span, or the one implied by its process and task type."""
     place, task_type = pl.col("place"), pl.col("task_type")
     has_types = bool(rows.select((place.eq("stream") & task_type.is_not_null()).any()).item())
-    # A copy is named so, and its type is that of the engine that made it.
+    # A copy is recognized by its name: its type is that of the engine that copied.
     is_copy = (pl.col("name") == "MEMCPY_ASYNC") & (place == "stream")
     by_type = pl.when(task_type.is_not_null()).then(pl.coalesce(work_category(task_type), _NO_WORK))
     by_name = pl.coalesce(
@@ -140,7 +140,7 @@ def _category(rows: pl.DataFrame) -> pl.Series:
 
 
 def _num_kernels(category: pl.Series, task_type: pl.Series) -> dict[str, int]:
-    """How many kernels ran on AICs, on AIVs, and on both; of other cores nothing is counted."""
+    """Count the kernels on AICs, on AIVs, and on both; those on other cores are not counted."""
     spans = pl.DataFrame([category.cast(pl.String).alias("category"), task_type.alias("task_type")])
     kernels = spans.filter(pl.col("category") == "kernel")
     shapes = kernels.select(core_shape(pl.col("task_type"))).to_series().drop_nulls()
@@ -151,9 +151,9 @@ def _num_kernels(category: pl.Series, task_type: pl.Series) -> dict[str, int]:
 def _with_iterations(
     spans: pl.DataFrame, tags: pl.Series, rows: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.Series]:
-    """Take iterations of "Step Trace" for steps, where no annotation says more of any step.
+    """Make iterations of "Step Trace" steps, if no annotation marks a step.
 
-    What a device's streams ran meanwhile belongs to them, so that all of these have one base.
+    The tasks of the device's streams belong to them, so that all of them get the same base.
     """
     number = pl.when(pl.col("place") == "step trace").then(pl.col("name").str.extract(_ITERATION))
     numbers = rows.select(number.cast(pl.Int64).alias("number"), "base", "place")
@@ -171,9 +171,9 @@ def _with_iterations(
 
 
 def _through_kineto(spans: pl.DataFrame, bases: pl.DataFrame, args: Spool) -> Npu | None:
-    """What torch_npu writes through kineto: streams of an NPU, and launches as arrows begin."""
+    """Recognize what torch_npu writes through kineto: streams of an NPU."""
     is_named = _any(bases, r"^(?:NPU|Ascend)\b.* / ")
-    # Other devices that PyTorch does not know have this category, too.
+    # Other devices unknown to PyTorch have this category, too.
     if not is_named and RUNTIME not in different(spans["category"]):
         return None
     if not on_device(spans["category"]).any():
@@ -183,7 +183,7 @@ def _through_kineto(spans: pl.DataFrame, bases: pl.DataFrame, args: Spool) -> Np
 
 
 def _simulator(args: Spool) -> Npu:
-    """A trace of one operator; the simulator's instructions have args, measured pipes have none."""
+    """A trace of one operator: the simulator's instructions have args, measured pipes do not."""
     has_args = pl.col("args").is_not_null().any()
     is_simulated = unpacked("args", args.parts).select(has_args).collect().item()
     return Npu(SIMULATOR if is_simulated else OPERATOR_PIPES, notes=(_ONE_OPERATOR,))

@@ -1,13 +1,13 @@
-"""Core groups out of a swimlane that was exported to Chrome JSON: its lanes are named after cores.
+"""Core groups from a swimlane exported to Chrome JSON, with lanes that are named after cores.
 
-simpler's `swimlane_converter.py` has a lane `AIC_0` or `AIV_24` for each core in "Worker View"
-(earlier "AICore View"): blocks with the `taskId` that they are of, and arrows from one task to
-those that wait for it; "Scheduler View" (earlier "AICPU View") has the same blocks from their
-dispatch on. The converter of its decentralised scheduler has a process for each group, `block0`,
-with `AIC (core0)`, `AIV0 (core24)` and `AIV1 (core25)` for what the scalar units did, and, where
-kernels have lanes of their own, `AIC·kernel (core0)`.
+simpler's `swimlane_converter.py` writes a lane `AIC_0` or `AIV_24` for each core in "Worker View"
+(earlier "AICore View"), with blocks that have a `taskId`, and arrows from a task to the tasks that
+depend on it. "Scheduler View" (earlier "AICPU View") has the same blocks from their dispatch on.
+The converter of its decentralised scheduler writes a process for each group, `block0`, with lanes
+`AIC (core0)`, `AIV0 (core24)` and `AIV1 (core25)` for the scalar units, and `AIC·kernel (core0)` if
+kernels have lanes of their own.
 
-What these lanes hold becomes the records of a swimlane, of which its own reader makes the tables.
+These lanes are converted to the records of a swimlane, and the swimlane reader makes the tables.
 
 The formats: hw-native-sys/simpler, `simpler_setup/tools/swimlane_converter.py`.
 """
@@ -46,7 +46,7 @@ _SCALAR = (
     r"^(?:claim|submit|fanin|register|atomic|dcci|clock|alloc|build|drain|replay|ringbp|efdrain"
     r"|commit|materialize|prepare_map|orchestration_replay|final_drain)(?:[._][\w.]*)?(?:[#×]|$)"
 )
-"""Names of what a scalar unit does to find, claim and retire tasks, and of no kernel."""
+"""Names of a scalar unit's phases (finding, claiming, retiring tasks), which are no kernels."""
 _TASK = r'"(?:taskId|task_id)"\s*:\s*"?(\d{1,19})\b'
 _SETUP = r'"local_setup_us"\s*:\s*(\d{1,15}(?:\.\d{1,12})?)'
 _IS_KERNEL = r'"phase"\s*:\s*"kernel"'
@@ -54,16 +54,16 @@ _IN_NAME = r"(?:#(\d{1,18})|\((?:r(\d{1,4}))?t?(\d{1,18})\))$"
 KINDS, NUMBERLESS, PARTIAL = (
     "kinds and groups of cores from the numbers of those that ran something",
     "tasks without a number, one for each block",
-    "an exported swimlane has what ran on cores: of tasks that never did it says nothing",
+    "an exported swimlane has only what ran on cores; tasks that never ran are not in it",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CoreLane:
-    """A lane of a core: its number and kind (AIC, AIV, AIV0, AIV1), its group where that is said.
+    """A lane of a core: its number, its kind (AIC, AIV, AIV0, AIV1), and its group if named.
 
-    `role` is "block" where blocks lie on it, "dispatch" where these are as the scheduler saw them,
-    and "scalar" for the rest of what a core did.
+        `role` is "block" for lanes with blocks, "dispatch" for blocks as the scheduler saw them,
+    and "scalar" for everything else that a core did.
     """
 
     base: str
@@ -75,9 +75,9 @@ class CoreLane:
 
 @dataclass(frozen=True, slots=True)
 class CoreTables:
-    """Tables of core groups, what the device is, what was inferred, and notes.
+    """Tables of core groups, the device's description, counts of inferred values, and notes.
 
-    `rows` are those of `spans` that became blocks, and are to be removed from there.
+    `rows` are the rows of `spans` that became blocks and have to be removed from `spans`.
     """
 
     tables: dict[str, pl.DataFrame]
@@ -90,9 +90,9 @@ class CoreTables:
 def core_tables(
     spans: pl.DataFrame, flows: pl.DataFrame, args: Spool, metadata: Mapping[str, Any]
 ) -> CoreTables | None:
-    """Tables of the blocks on lanes that are named after cores; None where there are none.
+    """Return the tables of blocks on lanes that are named after cores, or None without any.
 
-    `spans`, `flows` and `args` are as `chrome_tables` has them.
+    `spans`, `flows` and `args` are those of `chrome_tables`.
     """
     lanes = _lanes(different(spans["base"]))
     if not lanes:
@@ -149,7 +149,7 @@ def _lane(base: str) -> CoreLane | None:
 
 
 def _rows(spans: pl.DataFrame, lanes: list[CoreLane], args: Spool) -> pl.DataFrame:
-    """Slices on lanes of cores: what `spans` has of them, the core, and what their args say."""
+    """Return the slices on lanes of cores, with their core and the values in their args."""
     cores = pl.DataFrame(
         [(lane.base, lane.core, lane.role) for lane in lanes],
         schema={"base": pl.String, "core": pl.Int64, "role": pl.String}, orient="row",
@@ -168,7 +168,7 @@ def _rows(spans: pl.DataFrame, lanes: list[CoreLane], args: Spool) -> pl.DataFra
 
 
 def _blocks(rows: pl.DataFrame) -> pl.DataFrame:
-    """Those that are blocks, with the number and the name of their task, and when they began."""
+    """Return the slices that are blocks, with their task's number and name, and their start."""
     blocks = rows.filter(pl.col("role") == "block")
     if blocks["is_kernel"].any():
         blocks = blocks.filter("is_kernel")
@@ -183,7 +183,7 @@ def _blocks(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the task's number, of the args or else the name, and its name without that."""
+    """Add the task's number, from the args or the name, and the name without it."""
     parts = pl.col("name").str.extract_groups(_IN_NAME)
     plain, ring, local = (parts.struct[at].cast(pl.Int64, strict=False) for at in range(3))
     in_name = pl.coalesce(plain, ring.fill_null(0) * (1 << 32) + local)
@@ -198,7 +198,7 @@ def _with_tasks(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _records(blocks: pl.DataFrame, dispatches: pl.DataFrame, types: list[str]) -> dict[str, Any]:
-    """The same as the runtime records it, in cycles of a nanosecond; a task is its own register."""
+    """Return the records of the runtime, with cycles of 1 ns; a task is its own register."""
     executed = blocks.select("core", "task", pl.col("task").alias("register"), "start", "end")
     aicpu = dispatches.select("core", "task", "ts_ns", "end")
     return {
@@ -209,7 +209,7 @@ def _records(blocks: pl.DataFrame, dispatches: pl.DataFrame, types: list[str]) -
 
 
 def _edges(blocks: pl.DataFrame, flows: pl.DataFrame, spans: pl.DataFrame) -> list[dict[str, int]]:
-    """Dependencies: arrows from a block of one task to a block of another."""
+    """Return dependencies: arrows from a block of one task to a block of another."""
     if flows.is_empty():
         return []
     starts, finishes = tied(flows, spans)
@@ -226,7 +226,7 @@ def _edges(blocks: pl.DataFrame, flows: pl.DataFrame, spans: pl.DataFrame) -> li
 
 
 def _named(tasks: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame:
-    """Tasks by the names of their blocks: those of a MIX have one for each kind of core."""
+    """Name tasks after their blocks: a MIX has a name for each kind of core."""
     kernels = blocks.filter(~pl.col("kernel").is_in(["task", ""])).sort("core")
     names = kernels.group_by("task").agg(
         kernels=pl.col("kernel").unique(maintain_order=True).str.join(" + ")
@@ -243,17 +243,17 @@ def _plain_kind(kind: str) -> str:
 
 
 def _by_core(lanes: list[CoreLane]) -> list[CoreLane]:
-    """A lane for each core up to the last; of cores that ran nothing the lane has no kind."""
+    """Return a lane for each core up to the last; lanes of unused cores have no kind."""
     by_core = {lane.core: lane for lane in lanes}
     none = CoreLane("", 0, "", None, "")
     return [by_core.get(core, none) for core in range(max(by_core) + 1)]
 
 
 def _core_types(lanes: list[CoreLane], metadata: Mapping[str, Any]) -> list[str]:
-    """The kind of every core, as the file says or as the numbers of those that ran imply.
+    """Return the kind of every core, from the file or from the numbers of the cores that ran.
 
-    Either all AICs come first, N of them, and group g has the AIVs N + 2g and N + 2g + 1; or the
-    three cores of a group follow each other. Empty where the lanes fit neither.
+        Either the N AICs come first, and group g has the AIVs N + 2g and N + 2g + 1; or the three
+    cores of a group have successive numbers. Empty if the lanes fit neither.
     """
     capture = metadata.get("metadata")
     types = capture.get("core_types") if isinstance(capture, dict) else None
@@ -274,7 +274,7 @@ def _core_types(lanes: list[CoreLane], metadata: Mapping[str, Any]) -> list[str]
 
 
 def _num_groups(lanes: list[CoreLane]) -> int:
-    """How many groups there are, if all AICs come first; 0 where nothing tells."""
+    """Return the number of groups if all AICs come first; 0 if it is not known."""
     aivs = [lane for lane in lanes if lane.kind != "AIC"]
     if not aivs:
         return 1 + max(lane.core for lane in lanes)
@@ -292,7 +292,7 @@ def _fits(lane: CoreLane, num: int) -> bool:
 
 
 def _ungrouped(blocks: pl.DataFrame, lanes: list[CoreLane]) -> pl.DataFrame:
-    """Blocks with the kind and the group that the names of their lanes say, and no other."""
+    """Return blocks with only the kind and group that their lanes name."""
     kinds = {lane.core: lane.kind if lane.kind != "AIV" else None for lane in lanes}
     groups = {lane.core: lane.group for lane in lanes}
     return blocks.with_columns(

@@ -200,7 +200,7 @@ def _tables(
 
 
 def _without(spans: pl.DataFrame, args: Spool, rows: pl.Series) -> tuple[pl.DataFrame, Spool]:
-    """Spans and their packed args without some rows."""
+    """Return spans and their packed args without some rows."""
     is_left = pl.repeat(True, len(spans), dtype=pl.Boolean, eager=True).scatter(rows, False)
     gone = spans["span"].gather(rows)
     parent = pl.when(~pl.col("parent").is_in(gone.implode())).then("parent")

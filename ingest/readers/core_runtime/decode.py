@@ -1,4 +1,4 @@
-"""Lines of the core-group runtime's own log, each taken apart and put with its kind.
+"""Decode lines of the core-group runtime's own log, and collect them by kind.
 
 [mono_ns=2408587416162][T0x7f3f][TIMING] emit_host_span: [STRACE] v=1 pid=5006 tid=5006 inv=1 hid=0
     depth=2 name=chip.run.bind.args ts=2408587410594 dur=3825
@@ -11,8 +11,8 @@
 [ERROR] validate_runtime_impl: [...] PTO2 scheduler timeout sub_class=S1:running-stalled (detail=1)
     completed=307/311 running=1 ready=0 waiting=3 orch_done=1 stuck_task_id=42 stuck_core=26
 
-The host says when (`mono_ns`); the device, which writes the same way without it, does not. So a row
-holds the number of its line, and `Places` says where lines without a time stand between the others.
+Lines of the host have a time (`mono_ns`); those of the device look the same without it. So each row
+has the number of its line, and `Places` gives lines without a time a place between the others.
 
 The format: hw-native-sys/simpler, `tensormap_and_ringbuffer` runtime.
 """

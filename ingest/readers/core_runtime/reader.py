@@ -33,7 +33,7 @@ DIGITS = "0123456789"
 """A number at the end of a line without its end may be half of one."""
 _OVERLAP_BYTES = 32
 IN_ORDER = (
-    "lines without a time, as the device's are: 1 µs apart, in order, and lengths say nothing"
+    "lines without a time, like the device's: in order, 1 µs apart; their distances mean nothing"
 )
 _STATES = {"core_spans": "ordered", "steps": "inferred", "tasks": "inferred"}
 

@@ -50,11 +50,11 @@ class Run:
     stall_class: str | None = None
     completed: tuple[int, int] | None = None
     left: dict[str, int] = field(default_factory=dict)
-    """Of the tasks that are left, how many are running, ready or waiting, as the host says."""
+    """The host's counts of remaining tasks: running, ready and waiting."""
     stuck: tuple[int, int, int | None] | None = None
-    """Where the host says that a task is stuck: the line, the task, and the core that it is on."""
+    """The host's report of a stuck task: its line, the task and its core."""
     is_judged: bool = False
-    """Whether the host said how it ended."""
+    """Whether the host reported how it ended."""
     is_timed_out: bool = False
     """Whether it said that the scheduler gave up, and why."""
     given: dict[int, int] = field(default_factory=dict)

@@ -25,7 +25,7 @@ from stepscope.ingest.schema import BY_NAME, CORE_KINDS
 
 LIMIT_GIVEN = 1 << 16
 UNNAMED = -1
-"""In place of the number of a task that the log counts and does not name."""
+"""The number of a task that the log counts but does not name."""
 UNLISTED = f"tasks that full rings had been given, beyond {LIMIT_GIVEN:,}"
 FROM_REPORT, BY_NUMBER = (
     "blocks from the cores that a stall report names",
@@ -52,7 +52,7 @@ class RuntimeTables:
         self._blocks = dispatched(log)
 
     def _take_stuck(self) -> None:
-        """Tasks that the host alone calls stuck; the device's own report has more of a task."""
+        """Add tasks that only the host reports as stuck; the device's report has more details."""
         tasks = {(run, task) for run, _, task, *_ in self.log.tasks}
         running = {(run, task) for run, _, _, task, _ in self.log.running}
         for number, run in enumerate(self.log.runs):
@@ -191,7 +191,7 @@ class RuntimeTables:
             row |= {"outcome": "pending", "retired": None}
 
     def _of_classes(self, rows: dict[Key, Row]) -> None:
-        """A task of each run that is said to have stalled, where the log names none of them."""
+        """Add a task for each run that is reported as stalled without a name of any task."""
         named = {run for run, _ in rows}
         for number, run in enumerate(self.log.runs):
             over, in_all = run.completed or (0, 0)

@@ -1,1 +1,1 @@
-"""Spans of Jaeger in JSON, as its query API answers and its page downloads them."""
+"""Jaeger spans in JSON, from its query API or downloaded from its page."""

@@ -1,4 +1,4 @@
-"""A span of Jaeger as a span of OTLP.
+"""Convert spans of Jaeger into spans of OTLP.
 
 {"data": [{"traceID", "spans": [{"traceID", "spanID", "operationName",
     "startTime": 1787267980000000, "duration": 2500000,
@@ -6,8 +6,8 @@
     "tags": [{"key", "type": "string", "value"}], "logs": [{"timestamp", "fields": [...]}],
     "processID": "p1"}], "processes": {"p1": {"serviceName", "tags": [...]}}}]}
 
-Times are in microseconds. The format: jaegertracing/jaeger, `internal/uimodel/model.go`; how it
-writes what OpenTelemetry has and it has not (a status, a scope): the OpenTelemetry specification,
+Times are in microseconds. The format: jaegertracing/jaeger, `internal/uimodel/model.go`. How Jaeger
+stores what only OpenTelemetry has (a status, a scope): the OpenTelemetry specification,
 *OpenTelemetry to Jaeger transformation*.
 """
 
@@ -20,13 +20,13 @@ from stepscope.ingest.readers.otlp.decode import Json, whole
 from stepscope.ingest.readers.profile_tables import LIMIT_NS
 
 DEPTH = 6
-"""So many brackets are around a process."""
+"""The depth of nesting at which processes are."""
 _ROOTS = ((), ("data",))
-"""Where traces are: in a list, in the answer of the query API, or one alone."""
+"""Paths of traces: a list or a single trace at the root, or `data` of the query API."""
 _NS_PER_US = 1_000
 _SCOPES = ("otel.scope.name", "otel.library.name")
 _NAMES = ("event", "message", "name")
-"""Fields of a log that name it, the first of them that is there."""
+"""Fields that name a log; the first one present counts."""
 _FAILED = ("true", "ERROR", True)
 
 
@@ -48,7 +48,7 @@ def tags(listed: object) -> dict[str, Any]:
 
 
 def _typed(tag: Json) -> Any:
-    """A tag's value; what stores wrote as text is made a number or a truth value again."""
+    """Return a tag's value; numbers and booleans that were stored as text are converted back."""
     value, kind = tag.get("value"), tag.get("type")
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float) else None
@@ -70,7 +70,7 @@ def _number(text: str) -> float | None:
 
 
 def as_otlp(span: Json) -> tuple[dict[str, Any], str | None]:
-    """The same span as OTLP has it, and the name of its scope."""
+    """Return the span in OTLP form, and the name of its scope."""
     said = tags(span.get("tags"))
     begins = _nanoseconds(span.get("startTime"))
     lasts = _nanoseconds(span.get("duration"))
@@ -94,7 +94,7 @@ def as_otlp(span: Json) -> tuple[dict[str, Any], str | None]:
 
 
 def _parent(span: Json) -> str | None:
-    """The span that it is a child of, within its trace; older files name it in the span itself."""
+    """Return the parent span within the same trace; older files name it in the span itself."""
     listed = span.get("references")
     for reference in listed if isinstance(listed, list) else ():
         if isinstance(reference, dict) and reference.get("refType") == "CHILD_OF":
@@ -111,7 +111,7 @@ def _events(logs: object) -> list[dict[str, Any]]:
 
 
 def _event(log: object) -> dict[str, Any]:
-    """A log as an event, of which a field has the name; without a time where it has none."""
+    """Return a log as an event; one of its fields is the name, and the time may be missing."""
     if not isinstance(log, dict):
         return {}
     fields = tags(log.get("fields"))
@@ -128,7 +128,7 @@ def _any_value(value: object) -> dict[str, object]:
 
 
 def _nanoseconds(value: object) -> int | None:
-    """Microseconds, which may stand in quotes, as nanoseconds."""
+    """Return microseconds, which may be a string, as nanoseconds."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     number = whole(value)

@@ -1,4 +1,4 @@
-"""Reader of Jaeger's spans: they tell what the same spans in OTLP tell, in microseconds."""
+"""Reader of Jaeger spans, which hold the same data as OTLP spans, in microseconds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from stepscope.ingest.readers.text.json_records import JsonRecords, Record
 _BEGINS = re.compile(rb"\s*[\[{]")
 _MARKS = (b'"traceID"', b'"operationName"')
 _TRACE = -2
-"""Among the numbers of what is around a span or a process: that of its trace."""
+"""Index into `Record.within`: the number of the trace of a span or process."""
 
 
 class JaegerReader(OneFile):
-    """Reads spans with their tags and logs, and what these tell of requests."""
+    """Reads spans with their tags and logs, and the request events in them."""
 
     name = "Jaeger's spans (JSON)"
     one_per_rank = False
@@ -49,9 +49,9 @@ class JaegerReader(OneFile):
 
 
 def _add_all(found: Collected, records: Iterable[Record]) -> None:
-    """Take spans and processes up to the limit of events.
+    """Add spans and processes up to the limit of events.
 
-    Processes may stand before or after the spans that refer to them, by an id within their trace.
+    Processes may come before or after the spans that refer to them by an id within the trace.
     """
     resources: dict[tuple[int, str], int] = {}
     scopes: dict[str, int] = {}

@@ -1,1 +1,1 @@
-"""Metrics of Prometheus over time: scrapes one after the other, or answers of its query API."""
+"""Prometheus metrics over time: successive scrapes, or answers of its query API."""

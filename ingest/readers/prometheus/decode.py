@@ -1,12 +1,12 @@
-"""Samples of metrics and their times, out of lines of scrapes and out of JSON.
+"""Decode samples of metrics and their times from scrapes (text) and from JSON.
 
 vllm:num_requests_running{engine="0",model_name="m"} 3.0 [1787267980000]
 
-Scrapes follow each other in a file, each after a line with its time (`date`, `date +%s`, an HTTP
-header, a comment), or with a time behind each sample: milliseconds since 1970 in Prometheus' text
-format, seconds in OpenMetrics. The formats: prometheus.io/docs/instrumenting/exposition_formats,
-prometheus.io/docs/prometheus/latest/querying/api (a matrix of a range query), and VictoriaMetrics'
-`/api/v1/export` (an object a line with `metric`, `values` and `timestamps`).
+A file has successive scrapes, each after a line with its time (`date`, `date +%s`, an HTTP header,
+a comment) or with a time after each sample: milliseconds since 1970 in Prometheus' text format,
+seconds in OpenMetrics. The formats: prometheus.io/docs/instrumenting/exposition_formats,
+prometheus.io/docs/prometheus/latest/querying/api (the matrix of a range query), and
+VictoriaMetrics' `/api/v1/export` (one object per line with `metric`, `values` and `timestamps`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _DATES = (
         rf"\b{_MONTH} {{1,2}}(?P<day>\d{{1,2}}) {_CLOCK}(?: [A-Z]{{2,5}})? (?P<year>\d{{4}})"
     ),
 )
-"""What `date`, `date -R` and HTTP headers write."""
+"""Dates as `date`, `date -R` and HTTP headers write them."""
 _TIME_NAMES = ("time", "timestamp", "ts", "date", "epoch", "scrape", "scraped", "now")
-"""What a line with the time of a scrape may begin with."""
+"""Words with which the time line of a scrape may begin."""
 _LONGEST_TIME_LINE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value of a metric with its labels, at a time where one stands beside it."""
+    """A value of a metric with its labels, and its time if the sample has one."""
 
     name: str
     labels: Mapping[str, str]
@@ -54,12 +54,12 @@ class Sample:
 
 
 def is_about(line: str) -> bool:
-    """Whether a line says what a metric is, or ends a scrape."""
+    """Whether a line describes a metric or ends a scrape."""
     return line.startswith(_ABOUT)
 
 
 def sample_of(line: str) -> Sample | None:
-    """The sample of a line; None where it is none."""
+    """Return the sample on a line, or None."""
     match = _SAMPLE.fullmatch(line)
     if match is None or (match[1] is None and match[2] is None):
         return None
@@ -77,7 +77,7 @@ def sample_of(line: str) -> Sample | None:
 
 
 def time_of(line: str) -> int | None:
-    """The time of a line that is no sample; None where it has none."""
+    """Return the time on a line that is not a sample, or None."""
     if len(line) > _LONGEST_TIME_LINE:
         return None
     if match := _NUMBER.search(line):
@@ -106,7 +106,7 @@ def _date_ns(said: Mapping[str, str | None]) -> int | None:
 
 
 def samples_of(value: object) -> Iterator[Sample | None]:
-    """The samples of an answer of a query, or of an exported series; None for each that is none."""
+    """Yield the samples of a query's answer or an exported series; None for invalid ones."""
     if isinstance(value, list):
         for inner in value:
             yield from samples_of(inner)

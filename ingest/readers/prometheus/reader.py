@@ -1,4 +1,4 @@
-"""Reader of metrics over time: each sample is one of a counter, under the metric's name."""
+"""Reader of Prometheus metrics over time: samples become counters with the metric's name."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from stepscope.ingest.times import SECOND
 
 NAME = "Prometheus"
 SAMPLES, SCRAPES = "samples", "scrapes"
-NO_END = "last line without its end"
-NO_SAMPLE = "lines that are no sample, or samples without a number"
+NO_END = "last line, which is cut off"
+NO_SAMPLE = "lines that are not samples, or samples without a number"
 HISTOGRAMS = "samples of histograms and summaries"
 OTHERS = "samples of the process that serves the metrics (python_, process_, http_, ...)"
-TIMELESS = "samples of scrapes without a time, left out as others have one"
+TIMELESS = "samples of scrapes without a time, left out because other scrapes have one"
 RATES = "throughputs from totals of tokens at two scrapes"
 NO_TIMES = (
-    "no scrape has a time: they are in order, and how far apart they were is not known; write the "
-    "time before each (date +%s)"
+    "no scrape has a time: their order is known, the time between them is not; write the time "
+    "before each (date +%s)"
 )
-ONE_SCRAPE = "this is one scrape of Prometheus' metrics, which says nothing of what changed"
+ONE_SCRAPE = "this is a single scrape of Prometheus metrics, which does not show what changed"
 SCRAPE_OFTEN = (
     "scrape it over time into one file: while sleep 5; do date +%s; curl -s "
     "http://localhost:8000/metrics; done > metrics.txt; or ask Prometheus for "
@@ -56,7 +56,7 @@ THROUGHPUTS = {
     "sglang:generation_tokens_total": "Avg generation throughput",
     "llamacpp:tokens_predicted_total": "Avg generation throughput",
 }
-"""Totals of tokens, and what vLLM's log calls what they grow by in a second."""
+"""Totals of tokens, and the name of their rate in vLLM's log."""
 _TEXT = re.compile(rb'(?m)^(?:# (?:HELP|TYPE) \w|\{__name__=")')
 _JSON = re.compile(rb'\s*\[?\s*\{(?=[^}]{0,200}"(?:status|metric)")')
 _JSON_MARKS = (b'"resultType"', b'"__name__"')
@@ -68,7 +68,7 @@ _NO_NAMES = frozenset({
     *_NUMBERS, *_PLACES, "job", "namespace", "service", "endpoint", "container", "node",
     "tp_rank", "pp_rank", "moe_ep_rank", "engine_type", "cluster", "prometheus", "quantile",
 })  # fmt: skip
-"""Labels that say where a metric is from, and not what it is."""
+"""Labels that say where a metric comes from, not what it measures."""
 _LAST_RANK = 1 << 20
 _POSITION_NS = 1_000
 Series = tuple[str, tuple[tuple[str, str], ...]]
@@ -143,25 +143,25 @@ def _read_text(metrics: _Metrics, lines: Lines) -> None:
 
 @dataclass(slots=True)
 class _Metrics:
-    """Rows as they grow, and what is needed of the scrape that is read."""
+    """Collected rows, and the state of the current scrape."""
 
     rows: LogRows
     scrape: int = 0
     scrape_ns: int | None = None
     times: set[int] = field(default_factory=set)
-    """Times that samples have, as many as are needed to see that there are two."""
+    """Up to two different times of samples."""
     _seen: set[Series] = field(default_factory=set)
     _untimed: list[tuple[int, Sample]] = field(default_factory=list)
     _totals: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
 
     def begin_scrape(self, ts_ns: int | None) -> None:
-        """Take the samples from here on as those of another scrape, at a time where it is known."""
+        """Begin a scrape: the following samples belong to it, at its time if that is known."""
         self.scrape += bool(self._seen)
         self.scrape_ns = ts_ns
         self._seen.clear()
 
     def add(self, sample: Sample) -> None:
-        """Take a sample, of the scrape that is read where it has no time of its own."""
+        """Add a sample; without a time of its own it has that of the current scrape."""
         if _HISTOGRAM.search(sample.name) or "quantile" in sample.labels:
             self.rows.skipped[HISTOGRAMS] += 1
             return
@@ -185,7 +185,7 @@ class _Metrics:
             self._untimed.append((self.scrape, sample))
 
     def end(self) -> str | None:
-        """Place what has no time, and give the clock; None where all is of one moment."""
+        """Add the samples without a time, and return the clock; None for a single moment."""
         if self.times:
             self.rows.skipped[TIMELESS] += len(self._untimed)
             return "wall" if len(self.times) > 1 else None
@@ -209,7 +209,7 @@ class _Metrics:
             self._throughput(source, sample, ts_ns)
 
     def _throughput(self, source: Source, sample: Sample, ts_ns: int) -> None:
-        """What a total of tokens grew by in a second since the sample before; it may start over."""
+        """Add the rate of a total of tokens since its last sample; it may have been reset."""
         key = source.rank, sample.name
         before = self._totals.get(key)
         if before is None or ts_ns > before[0]:
@@ -223,7 +223,7 @@ class _Metrics:
         self.rows.counters(source, ts_ns, {THROUGHPUTS[sample.name]: number})
 
     def _source(self, sample: Sample) -> Source:
-        """The engine that a sample is of: its number, and its server where that is told."""
+        """Return the engine of a sample: its number, and its server if a label names it."""
         label = next((sample.labels[key] for key in _NUMBERS if sample.labels.get(key)), "0")
         number = int(label) if label.isdecimal() and len(label) < 7 else 0
         place = " ".join(sample.labels[key] for key in _PLACES if sample.labels.get(key))

@@ -1,1 +1,1 @@
-"""Records of what vLLM's scheduler says of itself, as JSON lines of a stat logger."""
+"""Statistics of vLLM's scheduler, as JSON lines of a stat logger."""

@@ -1,4 +1,4 @@
-"""Reader of what a stat logger of vLLM writes as JSON lines: its scheduler's and iterations' stats.
+"""Reader of JSON lines of a vLLM stat logger: statistics of the scheduler and of iterations.
 
 {"timestamp": 1787267980.5, "engine_idx": 0,
     "scheduler_stats": {"num_running_reqs": 3, "num_waiting_reqs": 1, "kv_cache_usage": 0.38,
@@ -7,9 +7,8 @@
         "num_generation_tokens": 3, "num_preempted_reqs": 0}}
 
 A stat logger gets `SchedulerStats` and `IterationStats` (`vllm/v1/metrics/stats.py`), and writes
-them nested or flat, sometimes under names of its own. Numbers become counters, those of the running
-and the waiting requests and of the KV cache under the names of vLLM's log, so that the same rules
-judge.
+them nested or flat, sometimes under its own names. Numbers become counters. Running and waiting
+requests and the use of the KV cache get the names of vLLM's log, so that the same rules judge them.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from stepscope.ingest.readers.text.times import stamp_of
 from stepscope.ingest.times import SECOND
 
 NAME = "vLLM"
-RECORDS, NO_RECORD = "records of stats", "lines that are no record of stats"
-TIMELESS = "records without a time, left out as others have one"
+RECORDS, NO_RECORD = "records of stats", "lines that are not records of stats"
+TIMELESS = "records without a time, left out because other records have one"
 FINISHED = "lists within records (finished requests, latencies of an iteration), not read"
-FROM_START = "times count from a start that the file does not say"
+FROM_START = "times count from a start that is not in the file"
 NO_TIMES = (
-    "no record has a time: they are in order, and how far apart they were is not known; write "
+    "no record has a time: their order is known, the time between them is not; write "
     "time.time() as timestamp into each"
 )
 _MARKS = tuple(
@@ -56,7 +55,7 @@ _TIME = re.compile(
 _UNITS = {"s": SECOND, "ms": 10**6, "us": 10**3, "ns": 1}
 _ENGINES = ("engine_idx", "engine_index", "engine_id", "engine", "dp_rank")
 _FLAT = ("scheduler_stats", "iteration_stats", "stats", "metrics", "data")
-"""Objects whose fields are named without them."""
+"""Objects whose names are not part of the names of their fields."""
 _KNOWN: dict[str, tuple[str, str | None]] = {
     **{
         f"{before}{state}{after}": (state.capitalize(), "reqs")
@@ -81,7 +80,7 @@ Json = Mapping[str, Any]
 
 
 class StatLinesReader(OneFile):
-    """Reads counters; what is no record is counted."""
+    """Reads counters; lines that are not records are counted as skipped."""
 
     name = "stats of vLLM's scheduler (JSON lines of a stat logger)"
     one_per_rank = False
@@ -108,7 +107,7 @@ class StatLinesReader(OneFile):
         except LimitExceeded as error:
             ended = f"{error.what} ({error.todo})"
         if not rows.read[RECORDS]:
-            raise TraceError("no line in it is a record of stats", where=str(path))
+            raise TraceError("it has no line with a record of stats", where=str(path))
         samples.end()
         notes = {"wall": (), "none": (NO_TIMES,)}.get(samples.clock, (FROM_START,))
         return counter_trace(rows, NAME, samples.clock, notes, ended or records.ended)
@@ -154,9 +153,9 @@ class _Records:
 
 
 class _Samples:
-    """Adds counters of records, with the time that each states.
+    """Adds the counters of records at their times.
 
-    Where no record has one, they are placed in order.
+    Without any times, records are in order.
     """
 
     def __init__(self, rows: LogRows) -> None:
@@ -167,11 +166,11 @@ class _Samples:
 
     @property
     def clock(self) -> str:
-        """The clock that the times are on."""
+        """The kind of clock of the times."""
         return "none" if not self._has_times else "wall" if self._is_wall else "profiler"
 
     def add(self, record: Json) -> None:
-        """Take a record; the first decides whether records have times."""
+        """Add a record; the first one decides whether records have times."""
         numbers, time, engine = dict[str, Number](), _Time(), 0
         for name, value in self._fields(record, "", _DEEPEST):
             own = name.rpartition(".")[2]
@@ -197,11 +196,11 @@ class _Samples:
         self._rows.counters(source, ts_ns, numbers)
 
     def end(self) -> None:
-        """Drop what was not counted."""
+        """Drop counts of zero."""
         self._rows.skipped = +self._rows.skipped
 
     def _fields(self, record: Json, above: str, deepest: int) -> Iterator[tuple[str, Any]]:
-        """Numbers and texts with the names that lead to them."""
+        """Yield numbers and texts with their dotted names."""
         for key, value in record.items():
             name = f"{above}{key}"
             if isinstance(value, dict):
@@ -215,14 +214,14 @@ class _Samples:
 
 
 class _Time:
-    """The first time that a record states."""
+    """The first time in a record."""
 
     def __init__(self) -> None:
         self.ns: int | None = None
         self.is_wall = False
 
     def add(self, value: object, unit: str | None) -> None:
-        """Take a number, in the unit that its name or its size says, or a date."""
+        """Take a number, in the unit of its name or of its size, or a date."""
         if self.ns is not None:
             return
         if isinstance(value, str):

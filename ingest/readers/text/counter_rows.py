@@ -1,4 +1,4 @@
-"""A trace of counters alone, out of rows of measurements, and the names of what engines count."""
+"""Make traces that have only counters, from rows of measurements; parse numbers and times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stepscope.ingest.readers.text.collect import LogRows
 
 _LARGEST = 1e300
 UNITS_OF_EPOCH = ((1e8, 1e11, 10**9), (1e11, 1e14, 10**6), (1e14, 1e17, 10**3), (1e17, 9.2e18, 1))
-"""From which to which number a time since 1970 is in which unit: nanoseconds of one."""
+"""Ranges of numbers that are times since 1970: least, most, nanoseconds per unit."""
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
@@ -22,7 +22,7 @@ def is_number(value: object) -> TypeGuard[int | float]:
 
 
 def epoch_ns(number: float) -> int | None:
-    """A time since 1970 in nanoseconds, whose unit its size says; None where it is none."""
+    """Return a time since 1970 in nanoseconds, with the unit inferred from its size, or None."""
     units = (unit for least, most, unit in UNITS_OF_EPOCH if least <= number < most)
     unit = next(units, None)
     if unit is None:
@@ -34,7 +34,7 @@ def epoch_ns(number: float) -> int | None:
 def counter_trace(
     rows: LogRows, producer: str, clock: str, notes: Iterable[str], damage: str | None
 ) -> tuple[dict[str, Frame], Manifest]:
-    """The tables of rows, and a manifest that says what was read of them, and why not all."""
+    """Return the tables of the rows, and a manifest with what was read and what was not."""
     sources = sorted(rows.sources.values(), key=lambda source: source.rank)
     kept = [f"{damage}; all before is kept"] if damage else []
     manifest = Manifest(

@@ -72,7 +72,7 @@ def test_lines_without_a_time_are_in_order_and_said_to_be_no_more(tmp_path: Path
     assert trace.manifest.tables["core_spans"] == "ordered"
     assert trace.manifest.clock.kind == "none"
     assert report.inferred["times from the position of the line"] == 10
-    assert any("lengths say nothing" in note for note in report.notes)
+    assert any("distances mean nothing" in note for note in report.notes)
 
 
 def test_tasks_that_ran_to_their_end_are_over(tmp_path: Path) -> None:

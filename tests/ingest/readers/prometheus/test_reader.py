@@ -181,7 +181,7 @@ def test_scrapes_without_a_time_among_others_are_left_out(tmp_path: Path) -> Non
         {"metric": {"__name__": RUNNING}, "value": [BEGIN_S, "3"]}]}}), id="an instant query"),
 ])  # fmt: skip
 def test_one_scrape_is_refused_with_what_to_do(tmp_path: Path, content: str) -> None:
-    with pytest.raises(UnknownFormat, match=r"one scrape.*query_range"):
+    with pytest.raises(UnknownFormat, match=r"single scrape.*query_range"):
         opened(tmp_path, content)
 
 
