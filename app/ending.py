@@ -1,8 +1,8 @@
-"""End a command by a signal: what it holds is released, and its exit code is 128 + the signal.
+"""End commands by signals: release resources, and exit with 128 + the signal's number.
 
-A handler raises `Ended` in the main thread, so that temporary folders, children and locks go as
-they do after an error. A main thread that does not end within GRACE_S of that, as it waits for a
-thread, is not waited for.
+A handler raises `Ended` in the main thread, so that temporary folders, child processes and locks
+are cleaned up as after an error. If the main thread does not end within GRACE_S, because it waits
+for another thread, the process exits without it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NoReturn
 
 SIGNALS = ("SIGTERM", "SIGHUP")
 GRACE_S = 2.0
-"""How long the main thread has to end before the process does."""
+"""Seconds that the main thread has to end before the process exits."""
 
 
 class Ended(SystemExit):
@@ -41,19 +41,19 @@ class Ended(SystemExit):
 
 
 def end_by_signals() -> None:
-    """Let SIGTERM and SIGHUP end the command, where these were not to be ignored (`nohup`)."""
+    """Let SIGTERM and SIGHUP end the command, unless they are ignored (`nohup`)."""
     _take(*(getattr(signal, name) for name in SIGNALS if hasattr(signal, name)))
 
 
 def end_by_interrupt() -> None:
-    """Let Ctrl-C end it in the same way: for a server whose threads wait for a client."""
+    """Let Ctrl-C end the command, too: for servers whose threads wait for a client."""
     _take(signal.SIGINT)
 
 
 def end_with_reader(fileno: int) -> None:
-    """End the process, with exit code 0, as soon as no one reads what it writes to a pipe.
+    """End the process with exit code 0 as soon as its output pipe has no reader.
 
-    A client that goes may leave the other pipe open, and a server would wait for its next word.
+    A client may leave the input pipe open when it ends, and a server would wait for it.
     """
     if hasattr(select, "poll"):
         own = os.dup(fileno)  # another stream may take the number
@@ -89,7 +89,7 @@ def _end_late(number: int) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without waiting for threads; temporary folders and children are seen to."""
+    """End the process without waiting for threads, after removing folders and child processes."""
     run_exit_functions()
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
@@ -98,6 +98,6 @@ def leave(code: int) -> NoReturn:
 
 
 def run_exit_functions() -> None:
-    """Remove temporary folders and end children now: a process that is ended runs nothing later."""
+    """Run the exit functions now, which `os._exit` skips: temporary folders, child processes."""
     with suppress(Exception):
         atexit._run_exitfuncs()

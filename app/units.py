@@ -1,8 +1,8 @@
 """Numbers as people read them: durations, moments, counts, and the ticks of a time ruler.
 
-A trace without a clock has an order and no times. While one is shown (`clock_of`), moments and
-ticks are positions in the order of the log, and distances are counted in positions; what the log
-itself states is said by `stated`.
+A trace without a clock has an order but no times. While one is shown (`clock_of`), moments and
+ticks are positions in the log, and distances are numbers of positions. `stated` formats durations
+that the log itself states.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HAS_TIMES: ContextVar[bool | None] = ContextVar("has_times", default=None)
 
 
 def clock_of(*, has_times: bool) -> None:
-    """Say from here on in this context what moments of the trace shown are: times, or positions."""
+    """Set, for this context, whether moments of the shown trace are times or positions."""
     _HAS_TIMES.set(has_times)
 
 
@@ -31,14 +31,14 @@ _in_threads: bool | None = None
 
 
 def in_every_thread(*, has_times: bool | None) -> None:
-    """The same in all threads that say nothing else, of a process that shows one trace."""
+    """Set the default for all threads of a process that shows one trace."""
     global _in_threads  # noqa: PLW0603 - what a thread begins with is the process's
     _in_threads = has_times
 
 
 @contextmanager
 def of_one_trace(*, has_times: bool | None = None) -> Iterator[None]:
-    """Within it the clock of other traces counts for nothing; None is before any was opened."""
+    """Use a clock of its own within the block; None until a trace is opened."""
     before = _HAS_TIMES.set(has_times)
     try:
         yield
@@ -47,7 +47,7 @@ def of_one_trace(*, has_times: bool | None = None) -> Iterator[None]:
 
 
 def one_has_a_clock(*, has_times: bool) -> None:
-    """The same of traces that are shown together: one with a clock is enough for times."""
+    """Set the clock of traces that are shown together: times if any of them has a clock."""
     clock_of(has_times=has_times or _HAS_TIMES.get() is True)
 
 
@@ -69,7 +69,7 @@ def duration(ns: int) -> str:
 
 
 def stated(ns: int) -> str:
-    """A duration that was recorded as one, whether or not there is a clock: `3.04 µs`."""
+    """A duration that was recorded as such, with or without a clock: `3.04 µs`."""
     scale, unit = next((each for each in UNITS if abs(ns) >= each[0]), UNITS[-1])
     value = ns / scale
     decimals = 0 if scale == 1 or abs(value) >= 1000 else 3 - len(str(int(abs(value))))
@@ -101,7 +101,7 @@ def count(number: int | float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """What a counter says, in its unit."""
+    """A counter's value with its unit."""
     return stated(round(value)) if unit == "ns" else f"{value:,.6g} {unit}".strip()
 
 

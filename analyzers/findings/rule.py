@@ -27,7 +27,7 @@ PLACE = ("rank", "step", "ts_ns", "end_ns", "request", "task", "core", "group")
 class Rule(Protocol):
     """One kind of fault; `needs` is that without which it answers *not applicable*.
 
-    That is a table, a `table.column` that has to have a value in some row, or `CLOCK` where it
+    That is a table, a `table.column` that has to have a value in some row, or `CLOCK` if it
     compares durations or rates.
 
     A rule that needs more than tables to judge is `Particular` too.
@@ -67,9 +67,9 @@ def is_applicable(rule: Rule, trace: Trace) -> bool:
 def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
     """What keeps `rule` from judging `trace`, nothing where it can.
 
-    These are the tables and `table.column`s of its needs that the trace lacks, and of a table that
-    was recorded the required columns without any value. Where it has them all and the rule still
-    does not apply, it is the condition, in the words of `applies`.
+    These are the tables and `table.column`s of its needs that the trace lacks, and required columns
+    without any value in recorded tables. If nothing is missing and the rule still does not apply,
+    it is the condition, in the words of `applies`.
     """
     absent = tuple(need for need in rule.needs if not knows(trace, need))
     if not absent and trace.manifest.is_recording:
@@ -80,7 +80,7 @@ def lacking(rule: Rule, trace: Trace) -> tuple[str, ...]:
 
 
 def _required(rule: Rule) -> list[str]:
-    """The required columns of the tables that a rule needs: their rows say nothing without them."""
+    """The identifying columns of the tables that a rule needs."""
     tables = dict.fromkeys(need.partition(".")[0] for need in rule.needs if need != CLOCK)
     return [f"{name}.{column}" for name in tables for column in identifying(name)]
 

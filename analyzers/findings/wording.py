@@ -20,7 +20,7 @@ def duration(ns: float) -> str:
 
 
 def step_range(row: Mapping[str, Any]) -> str:
-    """The steps of a run of steps, and how long it lasted where `has_clock`: `3 to 4, 10 ns`."""
+    """Successive steps, with their duration if `has_clock`: `3 to 4, 10 ns`."""
     steps = f"{row['step']} to {row['last_step']}"
     return f"{steps}, {duration(row['end_ns'] - row['ts_ns'])}" if row["has_clock"] else steps
 

@@ -12,7 +12,7 @@ import polars as pl
 from stepscope.ingest.trace import Trace
 
 CLOCK = "clock"
-"""The need of a rule that compares durations or rates: of clock `none` times are an order alone."""
+"""The need of a rule that compares durations or rates: with clock `none`, times are an order."""
 
 # Most columns that have a value have one here, and are not looked at any further.
 NUM_FIRST = 1_000

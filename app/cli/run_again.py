@@ -39,10 +39,10 @@ class Sweep:
 
 
 def refuse_changes(changes: object) -> None:
-    """--check is of a run without changes; raises ConfigError where there are any."""
+    """Refuse --check for a run with changes; raises ConfigError."""
     if changes:
-        raise ConfigError("--check holds an unchanged run against the recorded one",
-                          todo="leave out --check, or what is to be changed")  # fmt: skip
+        raise ConfigError("--check compares an unchanged run with the recorded one",
+                          todo="leave out --check, or the changes")  # fmt: skip
 
 
 def run_again(

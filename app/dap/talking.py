@@ -30,9 +30,9 @@ def talk(adapter: Adapter, source: BinaryIO, out: BinaryIO) -> None:
 def talk_at_port(adapter: Adapter, port: int, say: Callable[[str], None]) -> None:
     """Wait for one client at a port of this machine, and `say` at which; 0 takes a free one.
 
-    The protocol has no token, and other users of the machine reach its ports: a client of theirs is
-    hung up on, where the system tells whose a connection is (Linux). Raises ConfigError where the
-    port is taken, and for what is no message.
+    The protocol has no token, and other users of the machine can reach the port: their clients are
+    disconnected if the system says who owns a connection (Linux). Raises ConfigError if the port is
+    taken, and for invalid messages.
     """
     try:
         server = socket.create_server((LOOPBACK, port))
@@ -44,14 +44,14 @@ def talk_at_port(adapter: Adapter, port: int, say: Callable[[str], None]) -> Non
         client, _ = server.accept()
         while user_of(client) not in {None, 0, os.getuid() if hasattr(os, "getuid") else None}:
             client.close()
-            say("hung up on a client of another user")
+            say("disconnected a client of another user")
             client, _ = server.accept()
     with client, client.makefile("rb") as source, client.makefile("wb") as out:
         talk(adapter, source, out)
 
 
 def user_of(client: socket.socket) -> int | None:
-    """The user who connected over loopback, as the kernel lists the other end; None if unknown."""
+    """Return the user id of a loopback client, from the kernel's list; None if unknown."""
     address, port = client.getpeername()[:2]
     number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
     other_end = f"{number:08X}:{port:04X}"

@@ -57,9 +57,9 @@ def listen(
 
     ADDRESS is tcp://127.0.0.1:PORT, where an engine publishes forward pass metrics (vLLM and
     SGLang with --forward-pass-metrics-port, and Dynamo; data-parallel rank N uses PORT + N) or KV
-    cache events. Several addresses become one trace. The capture ends when all publishers are
-    gone, on Ctrl-C, SIGTERM or the end of the terminal, or as the options say. All messages that
-    came until then are written, and lost ones are counted.
+    cache events. Several addresses become one trace. The capture ends when all publishers are gone,
+    on Ctrl-C or SIGTERM, when the terminal is closed, or as the options say. All messages received
+    by then are written, and lost ones are counted.
     """
     from stepscope.ingest.live.captures import Captures
     from stepscope.ingest.live.subscriber import Patience, check_addresses
@@ -124,7 +124,7 @@ def _with_what_was_kept(error: StepscopeError, folder: Path) -> StepscopeError:
 
 @contextmanager
 def _stopped_by_signals() -> Iterator[Callable[[], bool]]:
-    """Let Ctrl-C, SIGTERM and the end of the terminal end listening, not the command."""
+    """Let Ctrl-C, SIGTERM and SIGHUP end the capture, not the command."""
     caught: list[int] = []
     named = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     numbers = [number for number in named if signal.getsignal(number) is not signal.SIG_IGN]

@@ -38,8 +38,8 @@ DIVERGED = 4
 @click.option("--cost", "priced", metavar="TRACE", type=click.Path(path_type=Path),
               help="Of the reference engine: fit the duration of steps to this trace.")  # fmt: skip
 @click.option("--check", "demands_same", is_flag=True,
-              help="Demand that the unchanged run is the same again: its decisions at every step, "
-              "and its bytes where the reference engine ran on a virtual clock.")  # fmt: skip
+              help="Fail unless the unchanged run makes the same decisions at every step, and, if "
+              "the reference engine ran on a virtual clock, writes the same bytes.")  # fmt: skip
 @click.option("--sweep", "swept", metavar="NAME=A..B", multiple=True,
               help="Of the reference engine: run once with each value (A..B, A..B:STEP, or A,B); "
               "repeated, with each combination.")  # fmt: skip
@@ -173,7 +173,7 @@ def _on_reference(
 def _refuse_what_is_not_the_same_run(
     recorded: Trace, engine: str | None, texts: tuple[str, ...]
 ) -> None:
-    """With --check a real scheduler gets what was recorded, and there are steps to compare."""
+    """Refuse --check for changed runs, other engines, and recordings without batches."""
     from stepscope.analyzers.replay.recorded_settings import engine_of
     from stepscope.app.cli.run_again import refuse_changes
 
@@ -181,13 +181,13 @@ def _refuse_what_is_not_the_same_run(
     if engine is not None and engine != engine_of(recorded.manifest.producer):
         raise _another_engine(recorded)
     if not (recorded.has("steps") and recorded.has("batch_rows")):
-        raise ConfigError("--check: it has no steps with batches, so no decision can be compared",
+        raise ConfigError("--check: it has no batches, so no decisions can be compared",
                           where=recorded.name, todo="leave --check out")  # fmt: skip
 
 
 def _another_engine(recorded: Trace) -> ConfigError:
     return ConfigError(
-        "--check holds a run against the engine that recorded it, and another one is asked for",
+        "--check replays on the engine that recorded the run, but --engine names another one",
         where=recorded.name, todo="leave out --check, or --engine",
     )  # fmt: skip
 

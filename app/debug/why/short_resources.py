@@ -170,13 +170,13 @@ def _outranked(
 def _inverted(
     view: View, who: Subject, decided: Row, others: Counter[str], below: Counter[str]
 ) -> Hop:
-    """What it lacks is held by requests of lower priority, which nothing makes give way."""
+    """Requests of lower priority hold what it lacks, and are not preempted."""
     holder = max(below, key=lambda name: below[name])
     link = link_of(view, who, decided, holder, len(others))
     says = (f"it has priority {view.priority(who.name)}, and {_held_by(decided, below)} of lower "
             f"priority: {_with_priority(view, below)}")  # fmt: skip
-    change = (f"preempting a lower priority for {WORDS[decided['resource']]}, some of them "
-              "reserved for urgent requests, or a bound on the length of the others")  # fmt: skip
+    change = (f"preempting requests of lower priority for {WORDS[decided['resource']]}, some of "
+              "them reserved for urgent requests, or a limit on the others' length")  # fmt: skip
     return link, Root("policy", who, says, change, link.proof)
 
 
@@ -187,7 +187,7 @@ def _held_by(decided: Row, holders: Counter[str]) -> str:
 
 
 def _with_priority(view: View, holders: Counter[str]) -> str:
-    """The holders' priorities, each with one that has it: `low-0 and 15 more (10)`."""
+    """The priorities of holders, each with one of its requests: `low-0 and 15 more (10)`."""
     by_priority: dict[int | None, list[str]] = {}
     for name in holders:
         by_priority.setdefault(view.priority(name), []).append(name)

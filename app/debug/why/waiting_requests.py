@@ -121,7 +121,7 @@ def _undecided(view: View, who: Subject, moved: Row) -> Hop:
 
 
 def _is_admission_unknown(view: View, who: Subject) -> bool:
-    """Whether a request was served, and no row says when it was let in."""
+    """Whether a request was served without a recorded admission."""
     events = {row["event"] for row in view.life(who.name)}
     return not events & {*LEAVES} and FIRST_TOKEN in events
 

@@ -36,7 +36,7 @@ OF_BOTH = {
     "engine_tpot": ("TPOT, engine", "the events `first-token` and `finish` of requests"),
     "latency": ("latency, client", OF["latency"][1]),
 }
-"""The same where a front end recorded when clients got their tokens: each says whose time it is."""
+"""Labels for traces with deliveries to clients: each names the client or the engine."""
 """What each distribution is called, and what has to be recorded for it."""
 LOADS = {
     "num_waiting": ("requests waiting", "the step's `num_waiting`, or requests' events"),
@@ -90,7 +90,7 @@ def _slo_part(trace: Trace, blamed: Blame, slo: Slo | None) -> Part:
 
 
 def spreads(trace: Trace, blamed: Blame) -> dict[str, Distribution | None]:
-    """The distribution of each latency of OF_BOTH; None where it is known of no request."""
+    """The distribution of each latency of OF_BOTH; None if no request has it."""
     return _spreads(trace, latencies(trace, blamed))
 
 

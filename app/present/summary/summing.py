@@ -34,9 +34,9 @@ def summary(trace: Trace, blamed: Blame, slo: Slo | None = None) -> Summary:
 
 
 def _partial_parts(trace: Trace) -> Iterator[Part]:
-    """What the recording lacks, so that some of the figures are made of the rest."""
+    """The gaps of a partial recording."""
     if lines := partial(trace):
-        yield Part((Heading("partial", "figures are of what is recorded"), Items(lines)))
+        yield Part((Heading("partial", "figures cover only what was recorded"), Items(lines)))
 
 
 def _nothing(trace: Trace) -> Part:

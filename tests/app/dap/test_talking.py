@@ -42,7 +42,7 @@ def test_a_client_of_another_user_is_hung_up_on_and_the_next_is_served(
 
     with socket.create_connection((LOOPBACK, port), timeout=PATIENCE_S) as stranger:
         assert stranger.recv(1) == b""
-    assert said.get(timeout=PATIENCE_S) == "hung up on a client of another user"
+    assert said.get(timeout=PATIENCE_S) == "disconnected a client of another user"
     socket.create_connection((LOOPBACK, port), timeout=PATIENCE_S).close()
     serving.join(PATIENCE_S)
     assert not serving.is_alive()

@@ -54,9 +54,9 @@ def test_check_demands_of_a_real_scheduler_what_a_plain_replay_finds(tmp_path: P
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--set", "max_num_seqs=1"), "--check holds an unchanged run"),
-        (("--engine", "sglang"), "another one is asked for"),
-        (("--engine", "stepscope"), "another one is asked for"),
+        (("--set", "max_num_seqs=1"), "--check compares an unchanged run"),
+        (("--engine", "sglang"), "--engine names another one"),
+        (("--engine", "stepscope"), "--engine names another one"),
     ],
 )
 def test_check_is_refused_of_what_is_not_the_recorded_run(

@@ -67,7 +67,7 @@ def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) ->
 @looped(
     ("options", "why"),
     [
-        (("--check", "--variant", "after"), "--check holds an unchanged run"),
+        (("--check", "--variant", "after"), "--check compares an unchanged run"),
         (("--no-fault", "block-leaked"), "fault 'block-leaked' was not switched on"),
         (("--variant", "aftr"), "try after"),
         (("--set", "request=3"), "try requests"),
@@ -76,7 +76,7 @@ def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) ->
         (("--page", "x.html"), "--page shows what --sweep ran"),
         (("--check", "--sweep", "requests=1..2"), "--check: only for a replay without --sweep"),
         (("--python", "here"), "--python: only for a run of an engine that is installed"),
-        (("--engine", "vllm", "--check"), "against the engine that recorded it"),
+        (("--engine", "vllm", "--check"), "on the engine that recorded the run"),
         (("--engine", "vllm", "--cost", "x"), "--cost: only for a run of the reference engine"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_run_of_another_engine_is_simulated_anew_and_compared(
     assert "makespan" in run.out
     assert (told["how"], told["settings"]["budget"]) == ("re-simulated", "128")
     assert [line.split()[0] for line in swept.out.splitlines()[1:]] == ["recorded", "2", "8"]
-    assert "against the engine that recorded it" in checked.err
+    assert "on the engine that recorded the run" in checked.err
 
 
 def test_a_sweep_is_a_table_traces_and_a_page(
