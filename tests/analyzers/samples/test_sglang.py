@@ -13,6 +13,7 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
+import polars as pl
 import pytest
 
 from stepscope.analyzers.latency.blame import blame
@@ -24,6 +25,7 @@ from stepscope.analyzers.rules.stv.stv001_request_starved import RequestStarved
 from stepscope.analyzers.rules.stv.stv002_fcfs_inversion import FcfsInversion
 from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
+from stepscope.analyzers.rules.stv.stv026_request_stuck import RequestStuck
 from tests.analyzers.samples.conftest import Sample, copied
 from tests.analyzers.samples.raw_trace import LEAVES, RawTrace, Row, runs_of
 from tests.analyzers.samples.test_batches import left_out, num_of
@@ -31,8 +33,9 @@ from tests.analyzers.samples.test_blocks import computed, doubled, owned, pairs_
 
 TRIED = frozenset(
     {
-        "STV001", "STV002", "STV004", "STV011", "STV012", "STV015", "BAT003", "BAT004", "BAT005",
-        "BAT013", "KVB001", "KVB002", "KVB003", "KVB004", "TRC001", "TRC003", "TRC005", "TRC006",
+        "STV001", "STV002", "STV004", "STV011", "STV012", "STV015", "STV026", "BAT003", "BAT004",
+        "BAT005", "BAT013", "KVB001", "KVB002", "KVB003", "KVB004", "TRC001", "TRC003",
+        "TRC005", "TRC006",
     }
 )  # fmt: skip
 PAGE, POOL = 4, 160
@@ -335,3 +338,36 @@ def test_trc_rules_find_a_recording_that_is_whole_and_infers_nothing(sglang: Sam
     assert {row["num_tokens"] for row in decodes} == {1}
     assert set(raw.ends) == set(raw.arrivals)
     assert (counts["TRC001"], counts["TRC003"], counts["TRC005"], counts["TRC006"]) == (0, 0, 0, 0)
+
+
+def test_stv026_finds_a_request_of_which_nothing_follows_its_admission(
+    sglang: Sample, tmp_path: Path
+) -> None:
+    raw = sglang.raw
+    first = raw.first("admit")
+    admitted = sorted(first.values(), key=lambda row: row["ts_ns"])
+    stuck, at_ns = admitted[0]["request"], admitted[0]["ts_ns"]
+    is_other = pl.col("request") != stuck
+    cut = copied(
+        sglang,
+        tmp_path,
+        only={
+            "lifecycle": is_other | pl.col("ts_ns").le(at_ns),
+            "batch_rows": is_other,
+            "decisions": pl.lit(value=False),
+        },
+    )
+    took = [
+        row["ts_ns"] - first[request]["ts_ns"]
+        for request, row in raw.ends.items()
+        if request != stuck
+        and request in first
+        and row["event"] == "finish"
+        and first[request]["ts_ns"] >= at_ns
+    ]
+
+    (found,) = cut.findings(RequestStuck(min_ns=0, min_ratio=0))
+
+    assert (found.request, found.evidence["later ones that finished"]) == (stuck, len(took))
+    assert found.evidence["the slowest of them_ns"] == max(took)
+    assert sglang.checked.counts.get("STV026", 0) == 0
