@@ -36,6 +36,19 @@ _SHUTDOWN = re.compile(
     rb"|kill_process_tree called|cleaning up before exit|[Ss]topping (?:the )?server"
 )
 """Somebody stopped the server: processes that then lose each other did not fail."""
+_REQUEST = re.compile(
+    rb"Received request|[Rr]eceive(?:d)?: obj=|Finish: obj=|ReqInput\(|SamplingParams\("
+    rb"|\b(?:prompt|text|messages|content)\\?[\"']?\s?[:=]\s?[\[{(]{0,3}\\?[\"']"
+)
+"""What stands before the text of a request where requests are logged."""
+_LEVEL = re.compile(
+    rb"\b(TRACE|DEBUG|INFO|WARN|ERROR|CRIT|FATAL|PANIC)|\[([TDIVWEF])\]|\b([IWEF])\d{3,8} \d\d:"
+    rb"|\blevel\\?[\"']?\s?[=:]\s?\\?[\"']?(trace|debug|info|warn|error|crit|fatal)"
+)
+_HARMLESS = frozenset(
+    (b"TRACE", b"DEBUG", b"INFO", b"T", b"D", b"I", b"V", b"trace", b"debug", b"info")
+)
+_LEVEL_BYTES = 256
 _EITHER = re.compile(_FATAL.pattern + b"|" + _SHUTDOWN.pattern)
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w{0,63}\.){0,8}[A-Z]\w{0,63}(?:Error|Exception)(?:: .+)?)$")
 _HEAD = re.compile(r"^.{0,160}?\[[\w.]{1,64}\.(?:py|cc|cpp|rs):\d{1,6}\]\s?")
@@ -72,7 +85,12 @@ class Failures:
             self._look_for_an_exception(content)
 
     def _look_for_an_end(self, content: bytes) -> None:
+        found = _EITHER.search(content)
+        if found is None or _REQUEST.search(content, 0, found.start()):
+            return
         if _FATAL.search(content):
+            if _is_harmless(content):
+                return
             self._num_since_failure = 0
             if _SURE.search(content):
                 self._first_unsure = None
@@ -112,3 +130,9 @@ class Failures:
         if len(self.messages) < MOST_MESSAGES or kind == "end":
             shown = (_HEAD.sub("", line) if text is None else text).strip()[:MOST_CHARS]
             self.messages.append(LogMessage(kind, shown, ts_ns, self._num_after))
+
+
+def _is_harmless(content: bytes) -> bool:
+    """Whether a line says of itself that it only informs: an engine does not die in one."""
+    level = _LEVEL.search(content[:_LEVEL_BYTES])
+    return level is not None and level[level.lastindex or 0] in _HARMLESS

@@ -25,6 +25,16 @@ FATAL = (
     "(APIServer pid=1) ERROR 03-11 06:01:05 [async_llm.py:480] "
     "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.",
 )
+QUOTES = (
+    "(APIServer pid=1) INFO 03-11 06:01:05 [logger.py:40] Received request chatcmpl-0: prompt: "
+    "'what are CUDA out of memory and EngineDeadError?', params: SamplingParams(n=1).",
+    "[2026-03-11 06:01:05] Receive: obj=GenerateReqInput(rid='a', text='OutOfMemoryError')",
+    "[2026-03-11 06:01:05] Scheduler got text='Scheduler hit an exception'",
+    '{"level": "info", "time": "2026-03-11T06:01:05Z", "msg": "EngineDeadError is a word"}',
+    "DEBUG 03-11 06:01:05 [client.py:1] no EngineDeadError so far",
+    '[2026-03-11 06:01:05] body: {"messages": [{"content": "Segmentation fault"}]}',
+    "[TRT-LLM] [I] NCCL watchdog timeout is 600 s",
+)
 SERVED = [vllm(10 * n, 4, 2, 93.0) for n in range(7)]
 
 
@@ -65,6 +75,14 @@ def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error
     assert error in found.message
 
 
+def test_a_request_that_quotes_a_shutdown_hides_no_failure(tmp_path: Path) -> None:
+    quote = "INFO 03-11 06:01:02 [logger.py:40] Received request a: prompt: 'what is SIGTERM?'"
+
+    (found,) = EngineDied().check(log_of(tmp_path, *SERVED, quote, *FATAL))
+
+    assert "AssertionError" in found.message
+
+
 def test_a_fatal_line_without_a_year_is_placed_beside_the_reports(tmp_path: Path) -> None:
     line = "[rank3]:[E913 16:01:10.5 ProcessGroupNCCL.cpp:632] Watchdog caught collective " \
         "operation timeout: WorkNCCL(SeqNum=9)"  # fmt: skip
@@ -87,6 +105,9 @@ def test_a_fatal_line_without_a_year_is_placed_beside_the_reports(tmp_path: Path
         pytest.param([*SERVED[:3], "INFO user: what does CUDA out of memory mean?", *SERVED[3:]],
                      id="an engine that goes on"),
         pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refusal"),
+        *(pytest.param([*SERVED, line], id=line[:60]) for line in QUOTES),
+        *(pytest.param([*SERVED[:4], line, *SERVED[4:]], id=f"then {line[:60]}")
+          for line in QUOTES),
     ],
 )  # fmt: skip
 def test_other_errors_are_clean(tmp_path: Path, lines: list[str]) -> None:
