@@ -70,13 +70,14 @@ class LogMessage:
     `kind` is `fatal`, `exception`, `shutdown` or, of the last line, `end`.
 
     `ts_ns` is null where the line has no time. `num_after` counts lines since the last one that
-    reported what the engine does.
+    reported what the engine does. `rank` is null where the line does not say which engine wrote it.
     """
 
     kind: str
     text: str
     ts_ns: int | None = None
     num_after: int = 0
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,7 @@ def _are_messages(value: object) -> bool:
         and isinstance(message.get("text"), str)
         and (message.get("ts_ns") is None or _is_int(message["ts_ns"]))
         and _is_int(message.get("num_after", 0))
+        and (message.get("rank") is None or _is_int(message["rank"]))
         for message in value
     )
 
@@ -300,7 +302,11 @@ def _report(found: Json) -> ReadReport:
     counts = {name: found.get(name, {}) for name in ("read", "skipped", "repaired", "inferred")}
     messages = tuple(
         LogMessage(
-            message["kind"], message["text"], message.get("ts_ns"), message.get("num_after", 0)
+            message["kind"],
+            message["text"],
+            message.get("ts_ns"),
+            message.get("num_after", 0),
+            message.get("rank"),
         )
         for message in found.get("messages", ())
     )

@@ -73,8 +73,16 @@ class EngineDied:
         at_ns = next((message.ts_ns for message in fatal if message.ts_ns is not None), None)
         errors = [message.text for message in messages if message.kind == "exception"]
         cause = errors[0] if errors else fatal[0].text
-        row = _last_report(trace, at_ns)
-        message = f"the engine died: {cause}{_before(row, at_ns)}"
+        rank = next((message.rank for message in fatal if message.rank is not None), None)
+        ranks = _ranks(trace)
+        is_one = len(ranks) < 2  # of several engines, one has to be named
+        row = _last_report(trace, at_ns, rank)
+        who = "the engine" if is_one or rank is None else f"the engine of rank {rank}"
+        whose = "" if is_one or rank is not None else f" (of rank {row.get('rank')})"
+        later = [] if at_ns is None or rank is None else _ranks(trace, pl.col("ts_ns") > at_ns)
+        others = ", ".join(str(other) for other in later if other != rank)
+        goes_on = f"; of rank {others} reports go on" if others else ""
+        message = f"{who} died: {cause}{_before(row, at_ns, whose)}{goes_on}"
         evidence: Evidence = {
             "error": cause,
             "fatal line": fatal[0].text,
@@ -84,20 +92,26 @@ class EngineDied:
             "waiting": _whole(row.get("num_waiting")),
             "used_share": row.get("kv_usage"),
         }
-        place = {"rank": row.get("rank"), "step": row.get("step")}
+        place = {"rank": row.get("rank") if is_one else rank, "step": row.get("step")}
         ts_ns = at_ns if at_ns is not None else row.get("ts_ns")
         return finding(self, message, FIX, at={**place, "ts_ns": ts_ns}, evidence=evidence)
 
 
-def _last_report(trace: Trace, at_ns: int | None) -> Mapping[str, Any]:
+def _ranks(trace: Trace, *conditions: pl.Expr) -> list[int]:
+    found = loads(trace).filter(pl.col("rank").is_not_null(), *conditions).select("rank")
+    return sorted(found.unique().collect()["rank"])
+
+
+def _last_report(trace: Trace, at_ns: int | None, rank: int | None) -> Mapping[str, Any]:
     """What the engine reported last before a time."""
     reports = loads(trace).sort("ts_ns", "rank")
+    reports = reports if rank is None else reports.filter(pl.col("rank") == rank)
     before = reports if at_ns is None else reports.filter(pl.col("ts_ns") <= at_ns)
     rows = before.tail(1).collect().to_dicts()
     return rows[0] if rows else {}
 
 
-def _before(row: Mapping[str, Any], at_ns: int | None) -> str:
+def _before(row: Mapping[str, Any], at_ns: int | None, whose: str) -> str:
     parts = [
         f"{times(int(row['num_running']), 'request')} run" if row.get("num_running") else "",
         f"{int(row['num_waiting']):,} wait" if row.get("num_waiting") else "",
@@ -108,7 +122,7 @@ def _before(row: Mapping[str, Any], at_ns: int | None) -> str:
         return ""
     shown = known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}"
     when = "" if at_ns is None else f", {duration(at_ns - row['ts_ns'])} before,"
-    return f"; the last report{when} says that {shown}"
+    return f"; the last report{whose}{when} says that {shown}"
 
 
 def _whole(value: float | None) -> int | None:

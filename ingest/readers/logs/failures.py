@@ -7,9 +7,11 @@ failed: requests that are refused raise exceptions, too.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from stepscope.ingest.manifest import LogMessage
-from stepscope.ingest.readers.text.split import text_of
+from stepscope.ingest.readers.text.collect import Source
+from stepscope.ingest.readers.text.split import origin_of, text_of
 from stepscope.ingest.readers.text.times import stamp_of
 
 MOST_MESSAGES = 64
@@ -52,6 +54,8 @@ _LEVEL_BYTES = 256
 _EITHER = re.compile(_FATAL.pattern + b"|" + _SHUTDOWN.pattern)
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w{0,63}\.){0,8}[A-Z]\w{0,63}(?:Error|Exception)(?:: .+)?)$")
 _HEAD = re.compile(r"^.{0,160}?\[[\w.]{1,64}\.(?:py|cc|cpp|rs):\d{1,6}\]\s?")
+_ENGINE = re.compile(r"\bEngineCore_(?:DP)?(\d{1,6})\b|\bEngine (\d{1,6}): |[\[ ](DP\d{1,5})\b")
+Sources = Mapping[tuple[str, str, str], Source]
 _CONSEQUENCES = ("EngineDeadError", "EngineGenerateError", "CancelledError")
 """Errors by which other processes say that the engine is gone."""
 
@@ -64,27 +68,30 @@ class Failures:
         self._last, self._num_after, self._num_since_failure = b"", 0, LINES_AFTER_A_FAILURE
         self._code, self._is_stopping = "", False
         self._first_unsure: int | None = None
+        self._unsure_rank: int | None = None
         self._ts_ns: int | None = None
 
-    def reported(self, ts_ns: int | None) -> None:
+    def reported(self, content: bytes, sources: Sources, ts_ns: int | None) -> None:
         """Note that a line reports what the engine does; `ts_ns` is its time, if that is known."""
         self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
         self._num_after, self._is_stopping = 0, False
-        if self._first_unsure is not None:
+        if self._first_unsure is not None and (
+            self._unsure_rank is None or _rank_of(content, sources) in (None, self._unsure_rank)
+        ):
             del self.messages[self._first_unsure :]
             self._first_unsure, self._num_since_failure = None, LINES_AFTER_A_FAILURE
 
-    def other(self, content: bytes) -> None:
+    def other(self, content: bytes, sources: Sources) -> None:
         """Look at a line that is none of an engine's reports."""
         self._last = content
         self._num_after += 1
         if not self._is_stopping and _EITHER.search(content):
-            self._look_for_an_end(content)
+            self._look_for_an_end(content, sources)
         if self._num_since_failure < LINES_AFTER_A_FAILURE:
             self._num_since_failure += 1
             self._look_for_an_exception(content)
 
-    def _look_for_an_end(self, content: bytes) -> None:
+    def _look_for_an_end(self, content: bytes, sources: Sources) -> None:
         found = _EITHER.search(content)
         if found is None or _REQUEST.search(content, 0, found.start()):
             return
@@ -92,11 +99,12 @@ class Failures:
             if _is_harmless(content):
                 return
             self._num_since_failure = 0
+            rank = _rank_of(content, sources)
             if _SURE.search(content):
                 self._first_unsure = None
             elif self._first_unsure is None:
-                self._first_unsure = len(self.messages)
-            self._add("fatal", content)
+                self._first_unsure, self._unsure_rank = len(self.messages), rank
+            self._add("fatal", content, rank=rank)
         else:  # no fatal line: clients log that they shut down when they find the engine dead
             self._is_stopping = True
             self._add("shutdown", content)
@@ -119,7 +127,13 @@ class Failures:
             self._code = text
 
     def _add(
-        self, kind: str, content: bytes, near_ns: int | None = None, *, text: str | None = None
+        self,
+        kind: str,
+        content: bytes,
+        near_ns: int | None = None,
+        *,
+        text: str | None = None,
+        rank: int | None = None,
     ) -> None:
         line, packed_time = text_of(content)
         near = stamp_of(packed_time) if packed_time else None
@@ -129,10 +143,25 @@ class Failures:
         self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
         if len(self.messages) < MOST_MESSAGES or kind == "end":
             shown = (_HEAD.sub("", line) if text is None else text).strip()[:MOST_CHARS]
-            self.messages.append(LogMessage(kind, shown, ts_ns, self._num_after))
+            self.messages.append(LogMessage(kind, shown, ts_ns, self._num_after, rank))
 
 
 def _is_harmless(content: bytes) -> bool:
     """Whether a line says of itself that it only informs: an engine does not die in one."""
     level = _LEVEL.search(content[:_LEVEL_BYTES])
     return level is not None and level[level.lastindex or 0] in _HARMLESS
+
+
+def _rank_of(content: bytes, sources: Sources) -> int | None:
+    """The rank of the engine that a line names, if one that reported has that name."""
+    text = text_of(content)[0][:_LEVEL_BYTES]
+    match = _ENGINE.search(text)
+    if match is None:
+        return None
+    label, origin = match[3] or str(int(match[1] or match[2])), origin_of(text)
+    ranks = [
+        source.rank
+        for (_, where, name), source in sources.items()
+        if where == origin and (name == label or name.startswith(f"{label} "))
+    ]
+    return ranks[0] if len(ranks) == 1 else None

@@ -59,10 +59,10 @@ class EngineLog:
             if match is None:
                 self.rows.skipped[OTHER_LINES] += 1
                 if self._failures is not None:
-                    self._failures.other(content)
+                    self._failures.other(content, self.rows.sources)
             elif kind := self._take(match[0].decode(), content, is_whole=is_whole):
                 if self._failures is not None:
-                    self._failures.reported(self.rows.latest_ns or None)
+                    self._failures.reported(content, self.rows.sources, self.rows.latest_ns or None)
                 yield kind
         for each in self._formats:
             each.end(self.rows)

@@ -75,6 +75,38 @@ def test_fatal_lines_of_other_engines_are_known(tmp_path: Path, line: str, error
     assert error in found.message
 
 
+def test_of_several_engines_the_one_that_wrote_the_line_is_named(tmp_path: Path) -> None:
+    reports = [
+        [vllm(10 * n, 20, 0, 30.0), *([vllm(10 * n, 16, 0, 25.0, engine=1)] if n < 6 else [])]
+        for n in range(9)
+    ]
+    served = [line for at in reports[:7] for line in at]
+    fatal = HEAD.replace("DP0", "DP1").replace("06:01:05", "06:01:00")
+    lines = [f"{fatal}EngineCore encountered a fatal error.", f"{fatal}RuntimeError: NCCL error"]
+
+    (found,) = EngineDied().check(log_of(tmp_path, *served, *lines, *reports[7], *reports[8]))
+
+    assert found.rank == 1
+    assert found.message == (
+        "the engine of rank 1 died: RuntimeError: NCCL error; the last report, 10.0 s before, says "
+        "that 16 requests run and the KV cache is 25.0% full; of rank 0 reports go on"
+    )
+
+
+def test_reports_of_another_engine_say_nothing_of_the_one_that_ran_out_of_memory(
+    tmp_path: Path,
+) -> None:
+    served = [sglang(n, 4, 0, 0.5, rank=f"DP{dp} TP0") for n in range(9) for dp in (0, 1)]
+    error = "[2026-09-13 16:00:09 DP1 TP0] torch.OutOfMemoryError: CUDA out of memory"
+    later = [sglang(n, 4, 0, 0.5, rank="DP0 TP0") for n in range(10, 15)]
+    own = sglang(15, 4, 0, 0.5, rank="DP1 TP0")
+
+    (found,) = EngineDied().check(log_of(tmp_path, *served, error, *later))
+
+    assert found.rank == 1
+    assert EngineDied().check(log_of(tmp_path, *served, error, *later, own)) == []
+
+
 def test_a_request_that_quotes_a_shutdown_hides_no_failure(tmp_path: Path) -> None:
     quote = "INFO 03-11 06:01:02 [logger.py:40] Received request a: prompt: 'what is SIGTERM?'"
 
