@@ -67,7 +67,8 @@ class ClockInfo:
 class LogMessage:
     """A line of an engine's log that is no row.
 
-    `kind` is `fatal`, `exception`, `shutdown` or, of the last line, `end`.
+    `kind` is `fatal`, `exception`, `shutdown`, `start` (of a server, after reports of another) or,
+    of the last line of the server that reported, `end`.
 
     `ts_ns` is null where the line has no time. `num_after` counts lines since the last one that
     reported what the engine does. `rank` is null where the line does not say which engine wrote it.

@@ -10,6 +10,11 @@ last one has ended. SGLang reports batches, so that only a queue counts that is 
 continue for a while after the last report of a healthy engine. An engine that reports less often is
 judged by `min_periods`.
 
+Of several engines in a log each has to report as long as any does. An engine whose last report says
+that nothing runs has drained.
+
+If another server starts after the last report, the log of the first one ends there.
+
 A server that was stopped is not reported, nor is one with a fatal error in its log (STV023).
 
 ## Why it hurts
@@ -30,7 +35,8 @@ vLLM issue 55427, SGLang issue 22518 (only /health in the log, for minutes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,6 +51,7 @@ from stepscope.ingest.manifest import LogMessage
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
+_LABEL = re.compile(r"(?:[A-Z]{2})?\d{1,6}")
 FIX = (
     "dump the stacks of the engine's processes on all ranks (py-spy dump --pid PID), and let "
     "health checks ask the engine for a token"
@@ -63,6 +70,7 @@ class ReportsStopped:
     min_ns: int = 60 * SECOND
     min_periods: float = 6.0
     min_lines: int = 50
+    limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether a log's reports say how many requests run or wait, and how it ends."""
@@ -70,20 +78,64 @@ class ReportsStopped:
         return report is not None and any_row(_reports(trace))
 
     def check(self, trace: Trace) -> list[Finding]:
-        """One finding, at the last report of the log."""
+        """One finding at the last report of the log, and one per rank that stopped before."""
         report = trace.manifest.report
         messages = () if report is None else report.messages
-        last = next((message for message in messages if message.kind == "end"), None)
-        if last is None or any(message.kind in ("fatal", "shutdown") for message in messages):
+        if any(message.kind in ("fatal", "shutdown") for message in messages):
             return []
         rows = _reports(trace).sort("ts_ns", "rank").collect()
-        row = rows.tail(1).to_dicts()[0]
-        distance = pl.col("ts_ns").unique().sort().diff().median()
-        usual_ns = int(rows.select(distance.fill_null(0)).item())
+        ends = [message for message in messages if message.kind == "end"]
+        of_log = [found for last in ends if (found := self._at_the_end(rows, last))]
+        starts = [message.ts_ns for message in messages if message.kind == "start"]
+        return [*self._of_ranks(trace, rows, starts)[: self.limit], *of_log]
+
+    def _at_the_end(self, rows: pl.DataFrame, last: LogMessage) -> Finding | None:
+        """A finding where no engine reports any more, and the log goes on."""
+        usual_ns = _usual_ns(rows)
+        latest_ns = rows["ts_ns"][-1]
+        of_ranks = rows.group_by("rank", maintain_order=True).last().sort("ts_ns", "rank")
+        present = of_ranks.filter(pl.col("ts_ns") >= latest_ns - usual_ns).to_dicts()
+        row = next((row for row in reversed(present) if self._has_work(row)), None)
+        if row is None:
+            return None
         silent_ns = None if last.ts_ns is None else last.ts_ns - row["ts_ns"]
-        if not self._has_work(row) or not self._is_silent(last, silent_ns, usual_ns):
-            return []
-        return [self._finding(row, last, silent_ns)]
+        is_silent = self._is_silent(last, silent_ns, usual_ns)
+        return self._finding(row, last, silent_ns) if is_silent else None
+
+    def _of_ranks(
+        self, trace: Trace, rows: pl.DataFrame, starts: Sequence[int | None]
+    ) -> list[Finding]:
+        """A finding for each rank that stops while other ranks of its server report on."""
+        servers = _servers(trace)
+        found = []
+        for (rank,), own in rows.group_by("rank", maintain_order=True):
+            row = own.tail(1).to_dicts()[0]
+            same = [other for other, server in servers.items() if server == servers.get(int(rank))]  # type: ignore[call-overload]
+            later = rows.filter(pl.col("rank").is_in(same), pl.col("ts_ns") > row["ts_ns"])
+            if later.is_empty() or not self._has_work(row):
+                continue
+            end_ns = later["ts_ns"][-1]
+            is_long = end_ns - row["ts_ns"] >= max(self.min_ns, self.min_periods * _usual_ns(own))
+            is_restart = any(at is None or row["ts_ns"] < at <= end_ns for at in starts)
+            if is_long and not is_restart:
+                found.append(self._of_rank(row, later, end_ns))
+        return found
+
+    def _of_rank(self, row: Mapping[str, Any], later: pl.DataFrame, end_ns: int) -> Finding:
+        others = sorted(later["rank"].unique())
+        whose = f"rank {others[0]}" if len(others) == 1 else f"{len(others)} other ranks"
+        message = (
+            f"rank {row['rank']} reports nothing for {duration(end_ns - row['ts_ns'])}, in which "
+            f"{times(later.height, 'report')} of {whose} came: its last one says that "
+            f"{_present(row)}"
+        )
+        evidence: Evidence = {
+            "silent_ns": end_ns - row["ts_ns"],
+            "reports of others": later.height,
+            "running": None if row["num_running"] is None else int(row["num_running"]),
+            "waiting": None if row["num_waiting"] is None else int(row["num_waiting"]),
+        }
+        return finding(self, message, FIX, at={**row, "end_ns": end_ns}, evidence=evidence)
 
     def _has_work(self, row: Mapping[str, Any]) -> bool:
         """Whether the engine had to report again: SGLang's batches are not all reported."""
@@ -98,12 +150,7 @@ class ReportsStopped:
     def _finding(self, row: Mapping[str, Any], last: LogMessage, silent_ns: int | None) -> Finding:
         lines = times(last.num_after, "other line")
         silence = lines if silent_ns is None else f"{duration(silent_ns)} ({lines})"
-        counts = [
-            f"{times(int(row['num_running']), 'request')} run" if row["num_running"] else "",
-            f"{int(row['num_waiting']):,} wait" if row["num_waiting"] else "",
-        ]
-        present = " and ".join(count for count in counts if count)
-        message = f"no report follows for {silence}: the last one says that {present}"
+        message = f"no report follows for {silence}: the last one says that {_present(row)}"
         evidence: Evidence = {
             "silent_ns": silent_ns,
             "lines after it": last.num_after,
@@ -113,6 +160,31 @@ class ReportsStopped:
         }
         end_ns = row["ts_ns"] if last.ts_ns is None else last.ts_ns
         return finding(self, message, FIX, at={**row, "end_ns": end_ns}, evidence=evidence)
+
+
+def _present(row: Mapping[str, Any]) -> str:
+    counts = [
+        f"{times(int(row['num_running']), 'request')} run" if row["num_running"] else "",
+        f"{int(row['num_waiting']):,} wait" if row["num_waiting"] else "",
+    ]
+    return " and ".join(count for count in counts if count)
+
+
+def _usual_ns(reports: pl.DataFrame) -> int:
+    distance = pl.col("ts_ns").unique().sort().diff().median()
+    return int(reports.select(distance.fill_null(0)).item())
+
+
+def _servers(trace: Trace) -> dict[int, tuple[str, str]]:
+    """The server that each rank of a log belongs to: the engine's name, and who forwarded it."""
+    sources = trace.manifest.config.get("sources")
+    found = {}
+    for rank, name in sources.items() if isinstance(sources, dict) else ():
+        words = str(name).split(" ")
+        origin = " ".join(word for word in words[1:] if not _LABEL.fullmatch(word))
+        if str(rank).isdecimal():
+            found[int(rank)] = words[0], origin
+    return found
 
 
 def _reports(trace: Trace) -> pl.LazyFrame:

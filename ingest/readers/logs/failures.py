@@ -51,6 +51,11 @@ _HARMLESS = frozenset(
     (b"TRACE", b"DEBUG", b"INFO", b"T", b"D", b"I", b"V", b"trace", b"debug", b"info")
 )
 _LEVEL_BYTES = 256
+_START = re.compile(
+    rb"vLLM API server version|Initializing an? (?:V\d )?LLM engine|server_args=ServerArgs\("
+    rb"|TensorRT-LLM version|Started server process \[|main: loading model|\bbuild: \d{1,6} \("
+)
+"""What a server writes first: reports that stopped before are those of another process."""
 _EITHER = re.compile(_FATAL.pattern + b"|" + _SHUTDOWN.pattern)
 _EXCEPTION = re.compile(r"((?:[A-Za-z_]\w{0,63}\.){0,8}[A-Z]\w{0,63}(?:Error|Exception)(?:: .+)?)$")
 _HEAD = re.compile(r"^.{0,160}?\[[\w.]{1,64}\.(?:py|cc|cpp|rs):\d{1,6}\]\s?")
@@ -70,11 +75,20 @@ class Failures:
         self._first_unsure: int | None = None
         self._unsure_rank: int | None = None
         self._ts_ns: int | None = None
+        self._has_reported = False
+        self._before_start: tuple[bytes, int] | None = None
+
+    @property
+    def is_silent_restart(self) -> bool:
+        """Whether a server starts after the last report, and no line says why."""
+        kinds = {message.kind for message in self.messages}
+        return self._before_start is not None and not kinds & {"fatal", "shutdown"}
 
     def reported(self, content: bytes, sources: Sources, ts_ns: int | None) -> None:
         """Note that a line reports what the engine does; `ts_ns` is its time, if that is known."""
         self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
         self._num_after, self._is_stopping = 0, False
+        self._has_reported, self._before_start = True, None
         if self._first_unsure is not None and (
             self._unsure_rank is None or _rank_of(content, sources) in (None, self._unsure_rank)
         ):
@@ -83,6 +97,9 @@ class Failures:
 
     def other(self, content: bytes, sources: Sources) -> None:
         """Look at a line that is none of an engine's reports."""
+        if self._has_reported and self._before_start is None and _is_start(content, sources):
+            self._before_start = self._last, self._num_after
+            self._add("start", content)
         self._last = content
         self._num_after += 1
         if not self._is_stopping and _EITHER.search(content):
@@ -110,7 +127,12 @@ class Failures:
             self._add("shutdown", content)
 
     def end(self, near_ns: int | None) -> tuple[LogMessage, ...]:
-        """Return the messages, with the last line if other lines than reports end the log."""
+        """Return the messages, with the last line if other lines than reports end the log.
+
+        Where a server starts after the last report, the last line before that counts.
+        """
+        if self._before_start is not None:
+            self._last, self._num_after = self._before_start
         if self._num_after:
             self._add("end", self._last, near_ns)
         return tuple(self.messages)
@@ -165,3 +187,12 @@ def _rank_of(content: bytes, sources: Sources) -> int | None:
         if where == origin and (name == label or name.startswith(f"{label} "))
     ]
     return ranks[0] if len(ranks) == 1 else None
+
+
+def _is_start(content: bytes, sources: Sources) -> bool:
+    """Whether a server starts that takes the place of all that reported so far."""
+    found = _START.search(content)
+    if found is None or _REQUEST.search(content, 0, found.start()):
+        return False
+    origin = origin_of(text_of(content)[0])
+    return all(where == origin for _, where, _ in sources)

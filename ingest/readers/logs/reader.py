@@ -36,6 +36,9 @@ from stepscope.ingest.readers.text.split import (
 from stepscope.ingest.readers.text.times import UNDATED
 
 OTHER_LINES = "lines of no engine's steps"
+RESTARTED = (
+    "a server starts after the last report, and no line says how the one that reported ended"
+)
 CUT_OFF = "cut off by the end of the file"
 _INFERRED = ("steps", "batch_rows", "lifecycle", "allocations")
 
@@ -119,6 +122,8 @@ class EngineLogReader(OneFile):
         if not log.rows.read:
             raise TraceError("no line in it was written by a known engine", where=str(path))
         log.rows.skipped.update(lines.left_out())
+        if failures.is_silent_restart:
+            log.rows.notes[RESTARTED] = None
         tables = _tables(log.rows)
         ended = ended or blocks.damage
         closed = not log.is_cut_off and ended is None
