@@ -4,9 +4,9 @@
 Ranks of one engine that report how many requests they run and have waiting. The rule fires when the
 rank with most requests has at least `max_ratio` times as many as the rank with fewest, and at least
 `min_reqs` more, in every report for at least `min_ns`; in a shorter run, for `min_share` of the run
-and `min_reports` reports. A rank that has not reported for `stale_ns` is not compared, and prefill
-servers are not compared with decode servers. There is one finding, placed at the worst moment, with
-the requests of every rank.
+and `min_reports` reports. A rank that has not reported for `stale_ns` is not compared, and no time
+counts after the last report of a rank. Prefill servers are not compared with decode servers. There
+is one finding, placed at the worst moment, with the requests of every rank.
 
 It also fires when a rank with an empty queue computes at most 1/`token_ratio` of the prompt tokens
 of a rank that has requests waiting, for at least `min_token_ns`; in a shorter run, for
@@ -99,7 +99,7 @@ class LoadImbalance:
         worst = pl.struct("load", "waiting", at_ns="ts_ns")
         runs = (
             streaks(
-                moments.with_columns(end_ns=pl.col("ts_ns")),
+                moments,
                 uneven,
                 worst=worst.sort_by(pl.col("most") - pl.col("fewest"), -pl.col("ts_ns")).last(),
             )
@@ -125,7 +125,7 @@ class LoadImbalance:
         lasted = pl.col("end_ns") - pl.col("ts_ns")
         runs = (
             streaks(
-                moments.with_columns(end_ns=pl.col("ts_ns")),
+                moments,
                 (most > 0) & idle & queued,
                 worst=pl.struct("tokens", "waiting").sort_by(-tokens.list.min(), -pl.col("ts_ns"))
                 .last(),
@@ -160,7 +160,10 @@ class LoadImbalance:
         return [finding(self, message, FIX, at=place, evidence=evidence, count=runs.height)]
 
     def _moments(self, trace: Trace) -> pl.LazyFrame:
-        """At each report of any rank what all of them last said: load, waiting, most, fewest."""
+        """At each report of any rank what all of them last said: load, waiting, most, fewest.
+
+        `end_ns` is the oldest of these reports: what a rank does after its last one is not known.
+        """
         ranks = _ranks(trace)
         of_rank = {rank: pl.col("rank") == rank for rank in ranks}
         at = pl.col("ts_ns")
@@ -178,7 +181,7 @@ class LoadImbalance:
         return (
             _told(trace)
             .sort("ts_ns", "rank")
-            .with_columns(**last)
+            .with_columns(**last, end_ns=pl.min_horizontal(heard.values()))
             # Ranks that report at one moment have no order: only what all of them say is so.
             .unique("ts_ns", keep="last", maintain_order=True)
             .filter(is_known)
@@ -186,6 +189,7 @@ class LoadImbalance:
                 pl.lit(None, pl.Int32).alias("rank"),
                 pl.lit(None, pl.Int64).alias("step"),
                 "ts_ns",
+                "end_ns",
                 most=pl.max_horizontal(loads_now),
                 fewest=pl.min_horizontal(loads_now),
                 **lists,

@@ -116,12 +116,23 @@ def test_ranks_that_are_about_even_are_clean(tmp_path: Path, lines: list[str]) -
 
 
 def test_a_rank_that_was_not_heard_of_for_long_is_not_compared(tmp_path: Path) -> None:
-    silent = vllm(0, 1, 0, 1.0, engine=1)
+    silent = [vllm(10 * n, 1, 0, 1.0, engine=1) for n in range(4)]
     alone = [vllm(10 * n, 60, 60, 90.0) for n in range(30)]
 
-    (found,) = LoadImbalance().check(log_of(tmp_path, silent, *alone))
+    (found,) = LoadImbalance().check(log_of(tmp_path, *silent, *alone))
 
     assert found.evidence["lasted_ns"] == 30_000_000_000
+
+
+def test_no_time_counts_after_the_last_report_of_a_rank(tmp_path: Path) -> None:
+    even = reports((20, 0), (16, 0))
+    drained = [vllm(40 + 10 * n, running, 0, 30.0, engine=engine)
+               for n in range(30) for engine, running in enumerate((20, 0))
+               if engine == 0 or n < 2]  # fmt: skip
+
+    (found,) = LoadImbalance().check(log_of(tmp_path, *even, *drained))
+
+    assert found.message.startswith("for 10.0 s rank 0 had 20 requests")
 
 
 def test_one_rank_and_several_engines_are_not_compared(tmp_path: Path) -> None:
