@@ -4,19 +4,28 @@
 In a recording without missing rows:
 
 - a request is in a batch that was formed at least two steps after its end;
-- an output token of a request is missing, and later ones are there;
+- an output token of a request is missing, and later ones are there; or it is there twice;
+- a request that arrived and finished has fewer outputs than it generated tokens, or more than the
+  engine may sample ahead, and most other requests have as many;
 - a batch row counts more tokens of a request as already computed than its earlier batches computed,
   although it was not admitted, resumed or preempted in between;
+- a request has fewer tokens computed than before, and neither a preemption, a draft nor the border
+  of a block explains it (KVB010 reports 32 tokens and more);
+- a request had its first token before it arrived, finished twice, or is in batches and was never
+  admitted, as most others were;
+- a count or a duration of a step is less than 0, a step is there twice, or no request runs in a
+  step whose batch decodes some that continue;
 - a batch has rows but its step has none, or the batch and its step differ in their number of
   tokens;
 - more KV blocks are free than exist;
 - a request releases a KV block or slot and continues without it: it was not preempted, did not end,
   and owns too few blocks for its next batch; or it releases one that it does not own;
 - a task ran no block on any core and was not skipped, but tasks that depend on it ran;
+- a task was skipped and has blocks on cores, or has blocks and no row;
 - a part of a MIX block never started, but all its other parts ended.
 
 An engine with a sliding window releases the oldest block of a running request again and again: if
-that happens more than twice, it is not a contradiction. Tasks and blocks on cores are also judged
+that happens more than twice, it is not a contradiction. Missing blocks on cores are also looked for
 in the runtime's swimlanes, everything else only in recordings.
 
 In any recording, it is also a finding if rows lack a value that the recorder writes in every row.
@@ -48,8 +57,18 @@ import polars as pl
 
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
+from stepscope.analyzers.rules.trc.contradictions import (
+    COLUMNS,
+    of_batches,
+    of_outputs,
+    of_requests,
+    of_steps,
+    of_tasks,
+    part_not_started,
+    without_a_block,
+)
 from stepscope.analyzers.views.batches import when_formed
-from stepscope.analyzers.views.declared import block_size
+from stepscope.analyzers.views.declared import block_size, page_size
 from stepscope.analyzers.views.partial import missing_values
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
 from stepscope.ingest.trace import Trace
@@ -63,12 +82,13 @@ OF_NO_WINDOW = 2
 """Releases of the oldest block of a running request; more of them are from a sliding window."""
 OF_A_REQUEST = 3
 """Releases of a request that are checked: one of them is enough for a finding."""
+LEAST_RESET = 32
+"""Tokens that a request goes back to have been reset, as KVB010 reports it."""
+LEAST_BLOCK = 8
+"""Tokens of the smallest KV block; the sizes of larger ones are multiples of it."""
 STEPS_AFTER = 2
 """An engine that schedules ahead may have a request in one batch more than it needs."""
 Way = Literal["backward", "forward"]
-KIND_BITS = {"AIC": 1, "AIV0": 2, "AIV1": 4}
-"""Bits of a task's `core_mask`, by kind of core."""
-COLUMNS = ("rank", "request", "step", "ts_ns", "says")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +113,7 @@ class RowsContradict:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per contradiction, in order of time."""
-        found = (
-            [_without_a_block(trace), _part_not_started(trace)] if _has_all_blocks(trace) else []
-        )
+        found = [without_a_block(trace), part_not_started(trace)] if _has_all_blocks(trace) else []
         if trace.manifest.is_recording:
             found += _of_requests(trace)
         missing = [finding(self, line, FIX) for line in missing_values(trace)]
@@ -120,15 +138,22 @@ def _of_requests(trace: Trace) -> list[pl.LazyFrame]:
     whole = trace.manifest.is_whole
     found = []
     if whole("batch_rows", "lifecycle", "steps"):
-        found += [_after_the_end(trace), _computed_jumps(trace)]
+        found += [_after_the_end(trace), _computed_jumps(trace), _computed_back(trace)]
+        found += of_batches(trace)
     if whole("batch_rows", "lifecycle", "steps", "allocations"):
         found += [_released_and_runs_on(trace), _released_twice(trace)]
     if whole("batch_rows", "steps"):
         found += [_without_a_step(trace), _other_tokens(trace)]
+    if whole("lifecycle"):
+        found += of_requests(trace)
+    if whole("tasks", "core_spans"):
+        found += of_tasks(trace)
     if whole("outputs"):
         found.append(_missing_tokens(trace))
+    if whole("outputs", "lifecycle"):
+        found += of_outputs(trace)
     if trace.has("steps"):
-        found.append(_too_many_free(trace))
+        found += [_too_many_free(trace), *of_steps(trace)]
     return found
 
 
@@ -220,6 +245,53 @@ def _computed_jumps(trace: Trace) -> pl.LazyFrame:
             "request", "num_computed", "step", "reached",
         ),
     ).select(COLUMNS)  # fmt: skip
+
+
+def _computed_back(trace: Trace) -> pl.LazyFrame:
+    """Steps back that are too short for a reset, and that no draft and no border of blocks explain.
+
+    Without the size of a block it is a multiple of LEAST_BLOCK. An engine may compute the last
+    token again.
+    """
+    sizes = [size for size in (block_size(trace), page_size(trace)) if size] or [LEAST_BLOCK]
+    computed = pl.col("num_computed").cast(pl.Int64)
+    may_draft = (pl.col("num_draft").fill_null(0) > 0) | (
+        (pl.col("phase") == "decode") & (pl.col("num_tokens") > 1)
+    )
+    moves = (
+        events(trace)
+        .filter(pl.col("event").is_in([*MOVES, *ENDS]))
+        .select(*REQUEST, moved_ns="ts_ns")
+        .sort("moved_ns")
+    )
+    back = pl.col("reached") - computed
+    is_border = pl.any_horizontal(
+        pl.lit(value=not sizes), *(computed % size == 0 for size in sizes)
+    )
+    return (
+        _batches(trace)
+        .filter(computed.is_not_null(), pl.col("num_tokens").is_not_null())
+        .sort(*REQUEST, "place")
+        .with_columns(
+            reached=(computed + pl.col("num_tokens")).shift(1).over(REQUEST),
+            before_ns=pl.min_horizontal("ts_ns", "formed_ns").shift(1).over(REQUEST),
+            may_draft=may_draft.any().over(REQUEST),
+        )
+        .filter(back > 1, back < LEAST_RESET, ~pl.col("may_draft"), ~is_border)
+        .sort("ts_ns")
+        .join_asof(
+            moves, left_on="ts_ns", right_on="moved_ns", by=list(REQUEST), check_sortedness=False
+        )
+        .filter(pl.col("moved_ns").is_null() | (pl.col("moved_ns") < pl.col("before_ns")))
+        .select(
+            *REQUEST, "step", ts_ns="formed_ns",
+            says=pl.format(
+                "{} has {} tokens computed in step {}, had {} before, and was not preempted",
+                "request", "num_computed", "step", "reached",
+            ),
+        )
+        .select(COLUMNS)
+    )  # fmt: skip
 
 
 def _without_a_step(trace: Trace) -> pl.LazyFrame:
@@ -365,85 +437,6 @@ def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
             says=pl.format(
                 "{} released {} {} and runs in step {} without it, but was not preempted",
                 "request", _RESOURCE, "id", "batch",
-            ),
-        )
-        .select(COLUMNS)
-    )  # fmt: skip
-
-
-def _without_a_block(trace: Trace) -> pl.LazyFrame:
-    """Tasks that ran no block, although tasks that depend on them ran."""
-    task = ["rank", "task"]
-    ran = trace.core_spans.filter(pl.col("task").is_not_null()).select(task).unique()
-    is_to_run = ~pl.col("outcome").is_in(["skipped", "dummy"]).fill_null(value=False)
-    missing = (
-        trace.tasks.filter(is_to_run, (pl.col("shape") != "DUMMY").fill_null(value=True))
-        .join(ran, on=task, how="anti")
-        .select("rank", "task", "step", "ts_ns", "name")
-    )
-    names = trace.tasks.select("rank", to_task="task", to_name="name")
-    return (
-        trace.task_edges.select("rank", "to_task", task="from_task")
-        .unique()
-        .join(missing, on=task)
-        .join(ran.rename({"task": "to_task"}), on=["rank", "to_task"])
-        .join(names, on=["rank", "to_task"], how="left")
-        .sort("to_task")
-        .group_by(*task, "step", "ts_ns", "name")
-        .agg(pl.col("to_task", "to_name").first(), num=pl.len())
-        .select(
-            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
-            says=pl.format(
-                "task {} has no block on any core, but {} of the tasks that depend on it ran, "
-                "such as {}",
-                _named("name", "task"), "num", _named("to_name", "to_task"),
-            ),
-        )
-        .select(COLUMNS)
-    )  # fmt: skip
-
-
-def _named(name: str, task: str) -> pl.Expr:
-    return pl.when(pl.col(name).is_null()).then(pl.col(task).cast(pl.String)).otherwise(
-        pl.format("{} ({})", name, task)
-    )  # fmt: skip
-
-
-def _part_not_started(trace: Trace) -> pl.LazyFrame:
-    """Blocks of MIX tasks without a part that their task needs, whose other parts ended."""
-    task = ["rank", "task"]
-    needs = (
-        trace.tasks.filter(pl.col("shape") == "MIX", pl.col("core_mask").is_not_null())
-        .group_by(task)
-        .agg(pl.col("core_mask").max(), pl.col("name").first())
-    )
-    parts = (
-        trace.core_spans.filter(pl.col("task").is_not_null(), pl.col("core_kind").is_not_null())
-        .group_by(*task, "block")
-        .agg(
-            pl.col("step").min(), pl.col("ts_ns").min(), kinds=pl.col("core_kind").unique(),
-            is_over=pl.col("end_ns").is_not_null().all(),
-        )
-        .filter("is_over")
-    )  # fmt: skip
-    missing = [
-        pl.when(pl.col("core_mask") // bit % 2 == 1, ~pl.col("kinds").list.contains(kind)).then(
-            pl.lit(kind)
-        )
-        for kind, bit in KIND_BITS.items()
-    ]
-    return (
-        parts.join(needs, on=task)
-        .with_columns(
-            missing=pl.concat_str(missing, separator=" and ", ignore_nulls=True),
-            ran=pl.col("kinds").list.sort().list.join(" and "),
-        )
-        .filter(pl.col("missing") != "")
-        .select(
-            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
-            says=pl.format(
-                "block {} of MIX task {} ran on {} to its end, but its part on {} never started",
-                "block", _named("name", "task"), "ran", "missing",
             ),
         )
         .select(COLUMNS)

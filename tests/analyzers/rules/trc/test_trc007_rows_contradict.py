@@ -170,6 +170,276 @@ def test_what_engines_do_is_no_contradiction(edit: Callable[[Tables], None]) -> 
     assert RowsContradict().check(trace_of(**tables, **SIZED)) == []
 
 
+def finished(edit: Callable[[list[Row], list[Row]], None], **cause: str) -> list[str]:
+    """What is found of twenty requests of five tokens each, after an edit of outputs and events."""
+    names = [f"r{n:02}" for n in range(20)]
+    tokens = [
+        {"step": n, "ts_ns": 10 * n + 9, "request": name, "position": n}
+        for name in names
+        for n in range(5)
+    ]
+    life = [event(name, "arrive", 0) for name in names]
+    life += [event(name, "finish", 60, num_generated=5, **cause) for name in names]
+    edit(tokens, life)
+    trace = trace_of(outputs=tokens, lifecycle=life)
+    return [found.message for found in RowsContradict().check(trace)]
+
+
+def without_the_last(tokens: list[Row], _: list[Row]) -> None:
+    del tokens[-1]
+
+
+def without_any(tokens: list[Row], _: list[Row]) -> None:
+    del tokens[-5:]
+
+
+def twice(tokens: list[Row], _: list[Row]) -> None:
+    tokens.append(dict(tokens[-2]))
+
+
+def finished_early(_: list[Row], life: list[Row]) -> None:
+    life[-1]["num_generated"] = 2
+
+
+@looped(
+    ("edit", "line"),
+    [
+        (without_the_last, "r19 finished with 5 tokens generated, and has outputs of 4"),
+        (without_any, "r19 finished with 5 tokens generated, and has outputs of 0"),
+        (finished_early, "r19 finished with 2 tokens generated, and has outputs of 5"),
+        (twice, "token 3 of r19 has 2 outputs"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_outputs_that_contradict_the_end_of_a_request_are_found(
+    edit: Callable[[list[Row], list[Row]], None], line: str
+) -> None:
+    assert finished(edit, cause="length_capped") == [line]
+
+
+def aborted(tokens: list[Row], life: list[Row]) -> None:
+    without_the_last(tokens, life)
+    life[-1]["event"] = "abort"
+
+
+def of_some_requests(tokens: list[Row], _: list[Row]) -> None:
+    tokens[:] = [row for row in tokens if row["request"] < "r15"]
+
+
+def without_the_last_of_all(tokens: list[Row], _: list[Row]) -> None:
+    tokens[:] = [row for row in tokens if row["position"] < 4]
+
+
+def there_before(tokens: list[Row], life: list[Row]) -> None:
+    del tokens[-5:], life[19]
+
+
+def placeholder(tokens: list[Row], _: list[Row]) -> None:
+    tokens.append(tokens[-2] | {"is_placeholder": True})
+
+
+def several_samples(tokens: list[Row], _: list[Row]) -> None:
+    tokens += [dict(row) for row in tokens[-5:]]
+
+
+def stop_string(_: list[Row], life: list[Row]) -> None:
+    life[-1] |= {"num_generated": 1, "cause": "stopped"}
+
+
+@looped(
+    "edit",
+    [aborted, of_some_requests, without_the_last_of_all, there_before, placeholder,
+     several_samples, stop_string],
+    ids=lambda edit: edit.__name__,
+)  # fmt: skip
+def test_outputs_that_engines_leave_out_or_sample_ahead_are_no_contradiction(
+    edit: Callable[[list[Row], list[Row]], None],
+) -> None:
+    assert finished(edit, cause="length_capped") == []
+
+
+def crowd() -> Tables:
+    """Twelve requests of eight decodes each, all in one batch of a step."""
+    names = [f"r{n:02}" for n in range(12)]
+    steps = [
+        {"step": n, "kind": "decode", "ts_ns": 10 * n, "dur_ns": 9, "num_running": 12,
+         "num_waiting": 0, "kv_blocks_free": 3, "num_prefill_tokens": 0, "num_decode_tokens": 12}
+        for n in range(1, 15)
+    ]  # fmt: skip
+    rows = [
+        {"step": n, "ts_ns": 10 * n, "request": name, "phase": "decode", "num_tokens": 1,
+         "num_computed": 100 + n}
+        for n in range(1, 15)
+        for name in names
+    ]  # fmt: skip
+    life = [
+        event(name, what, ts_ns)
+        for name in names
+        for what, ts_ns in (("arrive", 2), ("admit", 4), ("first-token", 19), ("finish", 149))
+    ]
+    return {"steps": steps, "batch_rows": rows, "lifecycle": life}
+
+
+def of_crowd(tables: Tables) -> list[str]:
+    given: Any = tables
+    return [found.message for found in RowsContradict().check(trace_of(**given))]
+
+
+def negative(tables: Tables) -> None:
+    tables["steps"][5]["num_waiting"] = -1
+
+
+def negative_duration(tables: Tables) -> None:
+    tables["steps"][5]["dur_ns"] = -4
+
+
+def step_twice(tables: Tables) -> None:
+    tables["steps"].append(dict(tables["steps"][5]))
+
+
+def none_running(tables: Tables) -> None:
+    tables["steps"][5]["num_running"] = 0
+
+
+def token_before_arrival(tables: Tables) -> None:
+    tables["lifecycle"][2]["ts_ns"] = 1
+
+
+def finish_twice(tables: Tables) -> None:
+    tables["lifecycle"].append(event("r00", "finish", 150))
+
+
+def without_admit(tables: Tables) -> None:
+    del tables["lifecycle"][1]
+
+
+def back(tables: Tables, num: int = 9) -> None:
+    for row in tables["batch_rows"]:
+        if row["request"] == "r00" and row["step"] >= 9:
+            row["num_computed"] -= num
+
+
+@looped(
+    ("edit", "line"),
+    [
+        (negative, "num_waiting is -1 in step 6, and cannot be less than 0 (in 1 of the steps)"),
+        (negative_duration,
+         "dur_ns is -4 in step 6, and cannot be less than 0 (in 1 of the steps)"),
+        (step_twice, "step 6 is there 2 times"),
+        (none_running, "no request runs in step 6, and 12 of its batch are decoded further"),
+        (token_before_arrival, "r00 had its first token before it arrived"),
+        (finish_twice, "r00 finished 2 times, and arrived once"),
+        (without_admit, "r00 is in the batch of step 1, and was never admitted"),
+        (back, "r00 has 100 tokens computed in step 9, had 109 before, and was not preempted"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)  # fmt: skip
+def test_what_no_engine_does_is_found(edit: Callable[[Tables], None], line: str) -> None:
+    tables = crowd()
+    assert of_crowd(tables) == []
+
+    edit(tables)
+
+    assert of_crowd(tables) == [line]
+
+
+def back_to_a_border(tables: Tables) -> None:
+    back(tables, 5)
+
+
+def back_by_a_draft(tables: Tables) -> None:
+    back(tables)
+    tables["batch_rows"][84]["num_draft"] = 4
+
+
+def back_by_a_preemption(tables: Tables) -> None:
+    back(tables)
+    tables["lifecycle"] += [event("r00", "preempt", 85), event("r00", "resume", 88)]
+
+
+def back_by_the_last_token(tables: Tables) -> None:
+    back(tables, 1)
+
+
+def used_again(tables: Tables) -> None:
+    tables["lifecycle"] += [
+        event("r00", what, ts_ns) for what, ts_ns in (("arrive", 150), ("finish", 159))
+    ]
+
+
+def there_before_it(tables: Tables) -> None:
+    del tables["lifecycle"][:2]
+
+
+def abort_after_the_end(tables: Tables) -> None:
+    tables["lifecycle"].append(event("r00", "abort", 150))
+
+
+def without_any_admit(tables: Tables) -> None:
+    tables["lifecycle"] = [row for row in tables["lifecycle"] if row["event"] != "admit"]
+
+
+def restarted(tables: Tables) -> None:
+    tables["steps"].append(tables["steps"][5] | {"ts_ns": 200, "kind": "dummy"})
+
+
+def none_counted(tables: Tables) -> None:
+    for row in tables["steps"]:
+        row["num_running"] = 0
+
+
+@looped(
+    "edit",
+    [back_to_a_border, back_by_a_draft, back_by_a_preemption, back_by_the_last_token, used_again,
+     there_before_it, abort_after_the_end, without_any_admit, restarted, none_counted],
+    ids=lambda edit: edit.__name__,
+)  # fmt: skip
+def test_what_an_engine_may_do_is_not_found(edit: Callable[[Tables], None]) -> None:
+    tables = crowd()
+
+    edit(tables)
+
+    assert of_crowd(tables) == []
+
+
+def of_tasks(edit: Callable[[Tables], None], state: str = "complete") -> list[str]:
+    """What is found of a recording of twelve tasks in a row, each with a block, after an edit."""
+    names = range(1, 13)
+    tables: Any = {
+        "tasks": [
+            {"ts_ns": task, "task": task, "name": f"t{task}", "shape": "AIV", "core_mask": 2,
+             "num_blocks": 1, "outcome": "run"}
+            for task in names
+        ],
+        "core_spans": [span(task, "AIV0", 1, 10 * task) | {"shape": "AIV"} for task in names],
+    }  # fmt: skip
+    edit(tables)
+    trace = trace_of(**tables, tables={"tasks": state, "core_spans": "complete"})
+    return [found.message for found in RowsContradict().check(trace)]
+
+
+def skipped(tables: Tables) -> None:
+    tables["tasks"][5]["outcome"] = "skipped"
+
+
+def without_its_row(tables: Tables) -> None:
+    del tables["tasks"][5]
+
+
+def without_the_first(tables: Tables) -> None:
+    del tables["tasks"][0]
+
+
+def test_blocks_of_a_task_that_did_not_run_or_is_not_there_are_found() -> None:
+    assert of_tasks(skipped) == ["task t6 (6) was skipped, and has blocks on cores: 1"]
+    assert of_tasks(without_its_row) == ["task 6 has no row, and has blocks on cores: 1"]
+
+
+def test_a_task_of_which_rows_may_be_missing_is_no_contradiction() -> None:
+    assert of_tasks(without_the_first) == []
+    assert of_tasks(without_its_row, "partial") == []
+
+
 def graph() -> Tables:
     """A MIX on three cores, a vector task that waits for it, and one that waits for that."""
     tasks = [
