@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from functools import cached_property
 
+import polars as pl
+
 from stepscope.app.debug.engine_state import State
 from stepscope.app.debug.formed import BEFORE_ALL
 from stepscope.app.debug.moments import Position
@@ -97,6 +99,15 @@ class View:
         """The next of some events of a request after now, as the trace tells it."""
         rows = self.told.lifecycle.of(request)
         return next((r for r in rows if r["seq"] > self.seq and r["event"] in events), None)
+
+    def last_batch(self, request: str) -> Row | None:
+        """The last row of a batch that a request is in by now, by the number of its step."""
+        if self.at.step is None:
+            return None
+        known = pl.col("step").is_not_null() & (pl.col("step") <= self.at.step)
+        own = (pl.col("request") == request) & (pl.col("rank") == self.told.rank)
+        rows = self.session.trace.batch_rows.filter(own, known).sort("step").tail(1).collect()
+        return next(rows.select("step", "ts_ns").iter_rows(named=True), None)
 
     def priority(self, request: str) -> int | None:
         """The priority of a request, the lower first; None without such an order, or unknown."""

@@ -12,6 +12,7 @@ from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.chain import Subject
 from stepscope.app.debug.why.evidence import Evidence
 from stepscope.app.debug.why.subjects import subject_of
+from stepscope.app.debug.why.waiting_requests import IN_FAVOUR
 from stepscope.ingest.derive.states import ENDS, LEAVES
 
 
@@ -43,6 +44,8 @@ def _of_request(session: Session, told: Evidence, who: Subject) -> Position:
     is_first = last is not None and last["seq"] == min(row["seq"] for row in rows)
     if is_first and moves[-1]["event"] in ENDS:  # nothing tells how long it waited before
         return session.moments.at_seq(moves[-1]["seq"])
+    if not rows and (before := _before_it_ran(session, told, who)) is not None:
+        return before
     if last is None or is_first:
         ends = session.moments.changes.ends()
         return session.moments.at_seq(ends[1]) if ends else session.position
@@ -51,3 +54,17 @@ def _of_request(session: Session, told: Evidence, who: Subject) -> Position:
     if place >= 0 and session.moments.step_seq[place] >= came:
         return session.moments.at_step(place)
     return session.moments.at_seq(last["seq"] - 1)
+
+
+def _before_it_ran(session: Session, told: Evidence, who: Subject) -> Position | None:
+    """Where no event is recorded: before the first batch after it was last left out."""
+    left_out = [
+        row["step"]
+        for row in told.about_requests.of(who.name)
+        if row["step"] is not None and row["verdict"] not in IN_FAVOUR
+    ]
+    own = (pl.col("request") == who.name) & (pl.col("rank") == told.rank)
+    later = pl.col("step") > max(left_out, default=0)
+    ran = session.trace.batch_rows.filter(own, later).select(pl.col("step").min()).collect().item()
+    place = None if ran is None else session.moments.place_of(ran)
+    return session.moments.at_step(place - 1) if place and left_out else None

@@ -11,10 +11,12 @@ from stepscope.app.debug.why.rows_by_name import Row
 from stepscope.ingest.derive.states import ENDS
 
 
-def in_batch(view: View, who: Subject, moved: Row) -> Hop:
+def in_batch(view: View, who: Subject, moved: Row | None) -> Hop:
     """Where a chain ends at one that runs: with when it ends, as the trace tells it."""
     step = view.step_row(view.at.step)
-    shown = proof("steps", step) if step else proof("lifecycle", moved)
+    batch = None if step or moved else view.last_batch(who.name)
+    rows = {"steps": step, "lifecycle": moved, "batch_rows": batch}
+    shown = next((proof(table, row) for table, row in rows.items() if row), None)
     link = Link(who, f"{who} runs in step {view.at.step}", view.at, shown)
     rank = Subject("rank", str(view.told.rank))
     if step and step["dur_ns"] is None and _is_stuck(view):

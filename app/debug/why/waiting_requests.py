@@ -40,6 +40,13 @@ def _not_there(view: View, who: Subject) -> Hop:
     """A request of which nothing has happened by now."""
     comes = view.later(who.name, ENTERS)
     decided = view.decided(who.name)
+    if comes is None and who.name in view.batch:
+        return in_batch(view, who, None)
+    ran = view.last_batch(who.name) if comes is None else None
+    if ran is not None and not (decided and (decided[0]["step"] or 0) > ran["step"]):
+        says = f"{who} was in the batch of step {ran['step']} last"
+        link = Link(who, says, view.place_of(ran | {"seq": None}), proof("batch_rows", ran))
+        return link, unknown(who, f"what became of it after step {ran['step']}")
     if comes is not None and not decided:
         says = f"it arrives at {view.clock(comes['ts_ns'])}"
         link = Link(who, f"{who} is not there yet", view.at, proof("lifecycle", comes))

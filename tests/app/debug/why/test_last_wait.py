@@ -76,3 +76,28 @@ def test_a_request_that_runs_is_in_no_batch_only_where_batches_are_recorded() ->
 
     assert says(with_rows) == "r runs, and is in no batch"
     assert says(without) == "r runs, and no batch is recorded"
+
+
+def test_without_events_a_request_waits_until_its_first_batch_and_runs_in_those_after() -> None:
+    steps = [
+        {"step": n, "kind": "decode", "ts_ns": 10 * n, "dur_ns": 9, "kv_blocks_free": 6,
+         "kv_blocks_total": 8}
+        for n in range(1, 9)
+    ]  # fmt: skip
+    rows = [
+        {"step": n, "ts_ns": 10 * n, "request": "q", "phase": "decode", "num_tokens": 1}
+        for n in range(4, 7)
+    ]
+    left_out = {
+        "step": 2, "ts_ns": 20, "subject": "q", "subject_kind": "request", "verdict": "deferred",
+        "resource": "kv-block", "needed": 3, "available": 2, "reason": "too few KV blocks",
+    }  # fmt: skip
+    session = Session(trace_of(steps=steps, batch_rows=rows, decisions=[left_out]))
+
+    def says(step: int) -> str:
+        return why(session, "q", session.moments.at_step(step - 1)).links[0].says
+
+    assert last_wait(session, "q").step == 3
+    assert says(3).startswith("q is deferred: too few KV blocks")
+    assert says(5) == "q runs in step 5"
+    assert says(8) == "q was in the batch of step 6 last"
