@@ -177,7 +177,9 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
     arrived, preempted, went_on, are_named = told.collect().row(0)
     # Spans and logs say when a request began and ended, and of preemptions those that they saw.
     has_preemptions = bool(preempted) or (went_on and trace.manifest.is_recording)
-    outcome = served["outcome"]
+    outcome = served.join(_ends_without_time(trace), on=list(REQUEST), how="left").select(
+        pl.coalesce("outcome", "ended")
+    )["outcome"]
     became = {name: int((outcome == event).sum()) for name, event in ENDED.items()}
     became["open"] = outcome.null_count()
     return {
@@ -186,6 +188,13 @@ def _became(trace: Trace, served: pl.DataFrame) -> dict[str, int | None]:
         **{name: number if are_named else None for name, number in became.items()},
         "preemptions": preempted if has_preemptions else None,
     }
+
+
+def _ends_without_time(trace: Trace) -> pl.DataFrame:
+    """How requests ended of which it is not known when: rank, request, ended."""
+    is_end = pl.col("event").is_in(list(ENDED.values())) & pl.col("ts_ns").is_null()
+    ends = trace.lifecycle.filter(is_end).group_by(REQUEST)
+    return ends.agg(ended=pl.col("event").min()).collect()
 
 
 def _tells_of_causes(trace: Trace, spent: dict[str, int]) -> bool:

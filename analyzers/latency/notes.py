@@ -95,8 +95,17 @@ def _without_ends(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
     """Notes on how long requests without an end are counted; `lines` are theirs."""
     with_events = events(trace).select(REQUEST).unique().collect()
     present = len(lines.join(with_events, on=REQUEST, how="semi"))
-    if present:
-        yield f"{times(present, 'request')} without an end: counted until the end of the trace"
+    is_end = pl.col("event").is_in(states.ENDS) & pl.col("ts_ns").is_null()
+    ended = trace.lifecycle.filter(is_end).select(REQUEST).unique().collect()
+    untimed = len(lines.join(ended, on=REQUEST, how="semi"))
+    if untimed:
+        yield (
+            f"{times(untimed, 'request')} without the time of its end: counted until "
+            "the end of the trace"
+        )
+    if present > untimed:
+        num = times(present - untimed, "request")
+        yield f"{num} without an end: counted until the end of the trace"
     if others := len(lines) - present:
         yield (
             f"{times(others, 'request')} without any event: counted until the end of the last "

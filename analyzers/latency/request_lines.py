@@ -52,6 +52,8 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
     tokens = lifecycle.group_by(REQUEST).agg(
         first_ns=pl.col("ts_ns").filter(event == "first-token").min(),
         is_finished=(event == "finish").any(),
+        ended_ns=pl.col("ts_ns").filter(event.is_in(states.ENDS)).min(),
+        has_end=event.is_in(states.ENDS).any(),
     )
     rank_has_first = pl.col("first_ns").is_not_null().any().over("rank")
     # Of a request that finished without a first token, nothing says when its prefill ended.
@@ -68,7 +70,10 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
         ("prefill", pl.col("from_ns"), pl.min_horizontal("to_ns", "first_ns")),
         ("decode", pl.max_horizontal("from_ns", "first_ns"), pl.col("to_ns")),
     ):
-        part = running.select(
+        # Of a request that ended at a time that is not known, nor is it known until when it ran.
+        is_timed = pl.col("ended_ns").is_not_null() | ~pl.col("has_end")
+        ran = running if phase == "prefill" else running.filter(is_timed)
+        part = ran.select(
             *REQUEST, step=pl.lit(None, pl.Int64), from_ns=from_ns, to_ns=to_ns,
             work=pl.lit(NUMBER_OF[phase], CODE),
         )  # fmt: skip

@@ -7,8 +7,8 @@ was put back (defer). It is *preempted* from when it was thrown out until it is 
 whatever else is decided about it meanwhile. From when it is let in until it leaves it *runs*: in a
 batch from the beginning of a step to its end, in none in between. A request whose first token is
 recorded, and no admission, was let in at a time that is not known: it is *unknown* from its arrival
-until that token, and runs from there. So is one that finished where no admission of any request is
-recorded.
+until that token, and runs from there. So is every request that was not rejected where first tokens
+or ends of any are recorded and no admission is: it may have been in a batch all along.
 
 A core is *running* from when a block begins on it to that block's end. It is *held* while nothing
 runs there and a block has been dispatched to it that has not begun; a block that is behind another
@@ -106,16 +106,19 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
 def _without_admission(lifecycle: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """First tokens of requests whose admission is not recorded, and which requests these are.
 
-    The second has rank, request and is_admission_unknown, which is true. A finish says nothing of
-    an admission where those of other requests are recorded.
+    The second has rank, request and is_admission_unknown, which is true. Where no admissions of a
+    rank are recorded and requests got on all the same, they are not known of any: a request that is
+    still there may have been let in too.
     """
     event = pl.col("event")
     admissions = lifecycle.filter(event.is_in(LEAVES))
     tokens = lifecycle.filter(event == FIRST_TOKEN).join(admissions, on=REQUEST, how="anti")
-    finishes = lifecycle.filter(event == "finish").join(
-        admissions.select("rank").unique(), on="rank", how="anti"
+    got_on = lifecycle.filter(event.is_in([FIRST_TOKEN, "finish"])).select("rank").unique()
+    silent = got_on.join(admissions.select("rank").unique(), on="rank", how="anti")
+    of_silent = lifecycle.join(silent, on="rank", how="semi").join(
+        lifecycle.filter(event.is_in(["reject", "preempt"])), on=REQUEST, how="anti"
     )
-    requests = pl.concat([tokens.select(REQUEST), finishes.select(REQUEST)]).unique()
+    requests = pl.concat([tokens.select(REQUEST), of_silent.select(REQUEST)]).unique()
     return tokens, requests.with_columns(is_admission_unknown=pl.lit(value=True))
 
 

@@ -122,7 +122,7 @@ class BenchmarkReader(OneFile):
         has_starts = all(run.start_ns is not None for requests, _ in found for run in requests)
         for rank, (requests, run) in enumerate(found):
             prefix = f"run{rank + 1}-" if len(found) > 1 else ""
-            if not _add(rows, rank, requests, prefix, limits, has_starts=has_starts):
+            if not _add(rows, rank, requests, run, prefix, limits, has_starts=has_starts):
                 ended = ended or f"more than {limits.rows:,} rows ({raised_by('rows')})"
                 break
             runs.append(run)
@@ -130,11 +130,12 @@ class BenchmarkReader(OneFile):
 
 
 def _add(
-    rows: _Rows, rank: int, requests: list[Request], prefix: str, limits: Limits,
+    rows: _Rows, rank: int, requests: list[Request], run: Row, prefix: str, limits: Limits,
     *, has_starts: bool,
 ) -> bool:  # fmt: skip
     """Add the requests of a result; False if the limit of rows is reached."""
     rows.read[RUNS] += 1
+    have_completed = _have_completed(requests, run)
     zero_ns = min((request.start_ns or 0 for request in requests), default=0)
     for number, request in enumerate(requests):
         num_rows = 4 + (len(request.gaps_ns or ()) if request.has_gap_per_token else 0)
@@ -146,7 +147,8 @@ def _add(
         row: Row = {"rank": rank, "request": name}
         if has_starts:
             sent_ns = (request.start_ns or 0) - zero_ns
-            rows.lifecycle += (row | event for event in _events(request, sent_ns, rows))
+            events = _events(request, sent_ns, rows, has_completed=have_completed)
+            rows.lifecycle += (row | event for event in events)
             rows.outputs += (row | token for token in _tokens(request, sent_ns, rows))
             continue
         at_ns = len(rows.lifecycle) * _BETWEEN_NS
@@ -159,8 +161,18 @@ def _add(
     return True
 
 
-def _events(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
-    """Yield the events of a request that was sent at `sent_ns`."""
+def _have_completed(requests: list[Request], run: Row) -> bool:
+    """Tell whether the run counted every request that did not fail as completed."""
+    completed = run.get("completed")
+    num_without_failure = sum(request.error is None for request in requests)
+    return isinstance(completed, int) and completed >= num_without_failure
+
+
+def _events(request: Request, sent_ns: int, rows: _Rows, *, has_completed: bool) -> Iterator[Row]:
+    """Yield the events of a request that was sent at `sent_ns`.
+
+    A request that completed at an unknown time has a `finish` without a time.
+    """
     yield {"event": "arrive", "ts_ns": sent_ns, "prompt_len": request.prompt_len}
     first_ns, took_ns = request.first_ns, request.took_ns
     if first_ns is not None and (took_ns is None or first_ns <= took_ns):
@@ -173,6 +185,8 @@ def _events(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
         yield {"event": "finish", "ts_ns": sent_ns + took_ns, "num_generated": request.num_tokens}
     else:
         rows.skipped[NO_END] += 1
+        if has_completed:
+            yield {"event": "finish", "num_generated": request.num_tokens}
 
 
 def _tokens(request: Request, sent_ns: int, rows: _Rows) -> Iterator[Row]:
@@ -202,7 +216,7 @@ def _tables(rows: _Rows) -> dict[str, Frame]:
     listed = {LIFECYCLE: rows.lifecycle, OUTPUTS: rows.outputs, COUNTERS: rows.counters}
     return {
         table.name: pl.DataFrame(found, schema=polars_schema(table)).sort(
-            "ts_ns", maintain_order=True
+            "ts_ns", maintain_order=True, nulls_last=True
         )
         for table, found in listed.items()
         if found

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stepscope.analyzers.check.run import check
+from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.summary.latencies import latencies
 from stepscope.ingest.errors import TraceError, UnknownFormat
@@ -136,7 +137,7 @@ def test_tokens_that_came_several_at_once_have_no_times_of_their_own(tmp_path: P
 def test_an_answer_that_was_not_streamed_has_no_known_end(tmp_path: Path) -> None:
     trace = opened(tmp_path, without(itls=[[], []]))
 
-    assert rows(trace, "lifecycle", "request", "event")[-1] == ("req-01", "finish")
+    assert rows(trace, "lifecycle", "request", "event", "ts_ns")[-1] == ("req-00", "finish", None)
     assert report_of(trace).skipped == {NO_END: 1}
 
 
@@ -206,3 +207,40 @@ def test_what_is_beyond_the_limit_of_rows_is_said(tmp_path: Path, limits: Limits
 def test_a_file_larger_than_may_be_read_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="--max whole"):
         opened(tmp_path, RESULT, limits=Limits(whole=100))
+
+
+def _without_times_of_one() -> Json:
+    """Four requests that completed; of the second no time is known, of the third no end."""
+    return RESULT | {
+        "completed": 4, "num_prompts": 4, "input_lens": [100] * 4, "output_lens": [2, None, 2, 2],
+        "ttfts": [0.25, None, 0.25, 0.25], "itls": [[0.5], [0.5], None, [0.5]],
+        "start_times": [700.0, 701.0, 710.0, 720.0], "errors": [""] * 4,
+    }  # fmt: skip
+
+
+def test_a_request_that_completed_at_an_unknown_time_is_not_said_to_have_starved(
+    tmp_path: Path,
+) -> None:
+    trace = opened(tmp_path, _without_times_of_one())
+
+    assert {found.code for found in check(trace).findings} == {"TRC003"}
+
+
+def test_the_time_of_a_request_without_a_known_token_is_unknown(tmp_path: Path) -> None:
+    trace = opened(tmp_path, _without_times_of_one())
+
+    spent = {cause.cause.name: cause.total_ns for cause in blame(trace).totals()}
+    assert spent["decode"] == 2 * 500 * MS
+    assert spent.keys() == {"decode", "unknown"}
+
+
+def test_requests_that_completed_are_not_open(tmp_path: Path) -> None:
+    told = totals(opened(tmp_path, _without_times_of_one()))
+
+    assert (told["finished"], told["open"]) == (4, 0)
+
+
+def test_requests_of_a_run_that_completed_fewer_stay_open(tmp_path: Path) -> None:
+    told = totals(opened(tmp_path, _without_times_of_one() | {"completed": 3}))
+
+    assert (told["finished"], told["open"]) == (2, 2)
