@@ -63,11 +63,16 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
         .filter(pl.col("state") == states.RUNNING)
         .with_columns(pl.col("to_ns").fill_null(FAR_NS))
         .join(tokens.filter(is_known), on=REQUEST)
-        .with_columns(pl.col("first_ns").fill_null(FAR_NS))
+        .join(_prompts_done(trace, lifecycle), on=REQUEST, how="left")
+        .with_columns(
+            pl.col("first_ns").fill_null(FAR_NS),
+            prompted_ns=pl.when(pl.col("first_ns").is_null()).then("done_ns").fill_null(FAR_NS),
+        )
     )
     parts = []
     for phase, from_ns, to_ns in (
-        ("prefill", pl.col("from_ns"), pl.min_horizontal("to_ns", "first_ns")),
+        ("prefill", pl.col("from_ns"), pl.min_horizontal("to_ns", "first_ns", "prompted_ns")),
+        ("unknown", pl.max_horizontal("from_ns", "prompted_ns"), pl.col("to_ns")),
         ("decode", pl.max_horizontal("from_ns", "first_ns"), pl.col("to_ns")),
     ):
         # Of a request that ended at a time that is not known, nor is it known until when it ran.
@@ -80,6 +85,18 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
         parts.append(part)
     inferred = pl.concat(parts).filter(pl.col("from_ns") < pl.col("to_ns"))
     return inferred.with_columns(formed_ns="from_ns")
+
+
+def _prompts_done(trace: Trace, lifecycle: pl.LazyFrame) -> pl.LazyFrame:
+    """When the last of a prompt was computed, as far as batches say: rank, request, done_ns."""
+    last = trace.batch_rows.filter("is_final_chunk").select(*REQUEST, "step", "ts_ns")
+    steps = states.step_times(trace).select("rank", "step", "to_ns")
+    return (
+        last.join(steps, on=["rank", "step"], how="left")
+        .join(lifecycle.select(REQUEST).unique(), on=REQUEST, how="semi")
+        .group_by(REQUEST)
+        .agg(done_ns=pl.coalesce("to_ns", "ts_ns").max())
+    )
 
 
 def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:

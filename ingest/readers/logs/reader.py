@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import polars as pl
+
 from stepscope.ingest.derive.log_steps import LENGTHS, with_lengths
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
@@ -134,9 +136,25 @@ class EngineLogReader(OneFile):
 def _tables(rows: LogRows) -> dict[str, Frame]:
     tables = dict(rows.tables())
     if "steps" in tables and _clock(rows) != "none":
-        tables["steps"], num = with_lengths(tables["steps"])
+        for name in {"steps", "batch_rows"} & tables.keys() if rows.stated else ():
+            tables[name] = _with_stated(tables[name], rows)
+        tables["steps"], num = with_lengths(tables["steps"], rows.over)
         rows.inferred[LENGTHS] += num
     return dict(tables)
+
+
+def _with_stated(table: pl.DataFrame, rows: LogRows) -> pl.DataFrame:
+    """Place steps, or rows of their batches, when a later line of the log says that they were."""
+    whole = {"rank": table.schema["rank"], "step": table.schema["step"]}
+    stated = pl.DataFrame(
+        [(*step, *times) for step, times in rows.stated.items()],
+        schema={**whole, "stated_ns": pl.Int64, "lasted_ns": pl.Int64}, orient="row",
+    )  # fmt: skip
+    placed = table.join(stated, on=["rank", "step"], how="left", maintain_order="left")
+    lasted = pl.coalesce("dur_ns", "lasted_ns") if "dur_ns" in table.columns else None
+    return placed.with_columns(
+        ts_ns=pl.coalesce("stated_ns", "ts_ns"), **({} if lasted is None else {"dur_ns": lasted})
+    ).drop("stated_ns", "lasted_ns")
 
 
 def _head(path: Path) -> bytes:

@@ -89,6 +89,10 @@ class LogRows:
     knows_year: bool = False
     has_stated_times: bool = False
     """Whether lines without times were placed by durations that the log states."""
+    over: list[tuple[int, int]] = field(default_factory=list)
+    """Ranks, and times at which a line says that no step of theirs begun before still runs."""
+    stated: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """Of ranks' steps: when each began and how long it took, where a later line states it."""
     _open: dict[str, list[list[Value]]] = field(default_factory=dict)
     _full: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     _names: set[tuple[str, str]] = field(default_factory=set)

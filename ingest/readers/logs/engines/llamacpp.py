@@ -17,6 +17,10 @@ slot      release: id  3 | task 0 | stop processing: n_tokens = 220, truncated =
 
 In 2026 each of the three times follows `slot print_timing: id  3 | task 0 |` on one line.
 
+The stated time of a prompt is that of its steps: they last until the next of its lines, and the
+last one for what is left. Where the lines fit better as what was written when a step ended, they
+are. A step that no time is stated of has ended when a slot is left, or all are idle.
+
 A request's first token is its end less its eval time. In a log without times rows are in the order
 of the lines; what the log states of a request are counters of its slot, from which
 `ingest/derive/stated_times.py` takes it. A server that starts again counts its time and its tasks
@@ -51,6 +55,7 @@ STARTED_AGAIN = (
     "name"
 )
 LIMIT_TASKS = 65_536
+_IDLE = re.compile(r"\bupdate_slots: +all slots are idle\b")
 _SLOT = re.compile(r"\bslot +[\w()]{1,32}: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\| +(\S.*)")
 _TIMED = re.compile(r"\bslot +print_timing: +id +(\d{1,6}) +\| +task +(-?\d{1,15}) +\|\s*$")
 _TIME = re.compile(
@@ -77,6 +82,8 @@ class _Task:
     prompted_ns: int = 0
     has_chunks: bool = False
     times_ns: dict[str, int] = field(default_factory=dict)
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    """The steps that its prompt is in: their number, and when their line was written."""
 
 
 @dataclass(slots=True)
@@ -122,7 +129,7 @@ class LlamacppLines:
     markers = (
         "| processing task", "| new prompt, ", "memory_seq_rm [", "kv cache rm [",
         "| prompt processing", "| prompt done", "| n_decoded = ", "| stop processing",
-        "slot print_timing: id ", " time = ", "model loaded",
+        "slot print_timing: id ", " time = ", "model loaded", "all slots are idle",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -135,7 +142,8 @@ class LlamacppLines:
             return self._started(line, rows)
         match = _SLOT.search(line.text)
         if not match:
-            return self._stated(line, rows)
+            is_idle = _IDLE.search(line.text)
+            return self._idle(line, rows) if is_idle else self._stated(line, rows)
         source, server = self._server(line, rows)
         slot, task, text = int(match[1]), int(match[2]), match[3]
         said = fields(text, " = ", is_whole=line.is_whole)
@@ -171,6 +179,13 @@ class LlamacppLines:
         rows.time(source, line)
         return SLOTS
 
+    def _idle(self, line: Line, rows: LogRows) -> str:
+        """No slot has a request: whatever step there was has ended."""
+        source, server = self._server(line, rows)
+        _close(source, server, rows)
+        _is_over(source, rows.time(source, line), rows)
+        return SLOTS
+
     def _stated(self, line: Line, rows: LogRows) -> str | None:
         """How long a request took: a line that names its slot, then some that do not."""
         if timed := _TIMED.search(line.text):
@@ -185,6 +200,35 @@ class LlamacppLines:
         """Add the batches that were still open."""
         for source, server in self._servers.values():
             _close(source, server, rows)
+            for task in server.tasks.values():
+                _state_steps(task, None, source, rows)
+
+
+def _is_over(source: Source, stamp: Stamp, rows: LogRows) -> None:
+    if not stamp.is_placed:
+        rows.over.append((source.rank, stamp.ns))
+
+
+def _state_steps(task: _Task, ended_ns: int | None, source: Source, rows: LogRows) -> None:
+    """Say how long the steps of a prompt took, from the time that the log states of it."""
+    whole_ns = task.times_ns.get("prompt eval") or task.prompted_ns
+    if not task.steps or not whole_ns:
+        return
+    begins = [at for _, at in task.steps]
+    ends = [*begins[1:], begins[0] + whole_ns]
+    decoded_ns = task.times_ns.get("eval")
+    if len(begins) > 1 and ended_ns is not None and decoded_ns is not None:
+        first_ns = ended_ns - decoded_ns
+        from_ns = begins[-1] - whole_ns
+        if abs(begins[0] - (first_ns - whole_ns)) > abs(first_ns - begins[-1]) and (
+            from_ns <= begins[0]
+        ):
+            begins, ends = [from_ns, *begins[:-1]], begins
+    for (step, _), begin, end in zip(task.steps, begins, ends, strict=True):
+        if end >= begin:
+            key = source.rank, step
+            before = rows.stated.get(key, (begin, end - begin))
+            rows.stated[key] = min(before, (begin, end - begin), key=lambda one: one[1])
 
 
 def _start_again(source: Source, server: _Server, rows: LogRows) -> None:
@@ -292,6 +336,10 @@ def _ended(
     request, known = server.name(task), server.tasks.pop(task, None)
     ended_ns, admitted_ns = stamp.ns, None if known is None else known.admitted_ns
     server.ended.add(task)
+    if not stamp.is_placed:
+        _is_over(source, stamp, rows)
+        if known is not None:
+            _state_steps(known, ended_ns, source, rows)
     times_ns = {} if known is None else known.times_ns
     decoded_ns = None if stamp.is_placed else times_ns.get("eval")
     if decoded_ns is not None and admitted_ns is not None:
@@ -316,9 +364,12 @@ def _chunk(
     """Add the step of a prompt of which the log states only how far it is, and since how long."""
     slot, task = place
     known, match = _task(server, task), _CHUNK.match(text)
-    if match is None or known.has_chunks:
+    if match is None:
         return
     total, prompted_ns = int(match[1]), round(float(match[2]) * 1e9)
+    if known.has_chunks:
+        known.prompted_ns = prompted_ns if total == known.computed else 0
+        return
     before, dur_ns = known.computed or 0, prompted_ns - known.prompted_ns
     known.computed, known.prompted_ns = total, prompted_ns
     if total <= before or dur_ns < 0:
@@ -374,6 +425,9 @@ def _prompt(
         server.begun = line, rows.time(source, line)
     known = _task(server, task)
     known.has_chunks = True
+    is_alone = server.slots.keys() <= {slot} and not server.num_tokens
+    if known.computed is None and is_alone and num_total == num_batch:
+        known.computed = 0  # all that is in the slot is in this batch
     chunk = _Chunk(slot, task, num_total, known.computed, known.prompt_len, is_final)
     server.chunks.append(chunk)
     server.num_tokens, known.computed = num_batch, num_total
@@ -401,6 +455,8 @@ def _close(source: Source, server: _Server, rows: LogRows) -> None:
     )
     rows.notes[ONLY_PROMPTS] = None
     for row, chunk in enumerate(server.chunks):
+        if chunk.task in server.tasks and not at.is_placed:
+            server.tasks[chunk.task].steps.append((step, begins))
         _row(row, chunk, step, begins, source, server, rows)
     server.chunks, server.num_tokens, server.begun = [], 0, None
 

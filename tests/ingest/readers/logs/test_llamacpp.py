@@ -23,6 +23,8 @@ from tests.ingest.log_files import (
 )
 from tests.looped import looped
 
+MS = 1_000_000
+
 
 def test_slots_of_one_batch_of_llamacpp_are_one_step_and_the_rest_of_it_decodes(
     tmp_path: Path,
@@ -259,6 +261,70 @@ def test_a_slot_that_is_taken_again_was_left(tmp_path: Path) -> None:
         ("claim", "task 1"), ("release", "task 1"), ("claim", "task 2"),
     ]  # fmt: skip
     assert sum(report_of(trace).repaired.values()) == 1
+
+
+def clocked(*lines: tuple[int, str]) -> str:
+    """Lines of journald, each so many seconds after a minute began."""
+    return "".join(
+        f"2026-01-02T03:{second // 60:02}:{second % 60:02}.000000+0000 host llama-server[7]: "
+        f"{line}\n"
+        for second, text in lines
+        for line in text.splitlines()
+    )
+
+
+PROMPTED = (
+    "slot update_slots: id  0 | task 0 | prompt processing progress, n_past = {0}, n_tokens = {1}"
+)
+IDLE = "srv  update_slots: all slots are idle"
+
+
+def lasted(trace: Trace) -> list[int]:
+    """How many milliseconds each step took."""
+    return [dur_ns // MS for dur_ns in rows(trace, "steps", "dur_ns")]
+
+
+def test_the_step_of_a_prompt_lasts_as_long_as_the_log_states(tmp_path: Path) -> None:
+    one, two = untimed(0, 0), untimed(0, 1)
+
+    trace = open_log(tmp_path, clocked(
+        (0, one), (2, stated(0, 0, 240, 1_280) + IDLE),
+        (30, two), (32, stated(0, 1, 480, 1_280) + IDLE),
+    ))  # fmt: skip
+
+    assert lasted(trace) == [240, 480]
+    assert rows(trace, "steps", "num_prefill_tokens") == [100, 100]
+
+
+def test_a_step_of_which_no_time_is_stated_ends_when_all_slots_are_idle(tmp_path: Path) -> None:
+    trace = open_log(tmp_path, clocked((0, untimed(0, 0)), (2, IDLE), (30, untimed(0, 1))))
+
+    assert rows(trace, "steps", "dur_ns") == [2_000 * MS, None]
+
+
+@looped("first, durations", [(0, [30_000, 30_000, 60_000]), (30, [30_000, 30_000, 60_000])])
+def test_the_steps_of_a_long_prompt_are_no_longer_and_no_shorter_than_its_stated_time(
+    tmp_path: Path, first: int, durations: list[int]
+) -> None:
+    begins = [first, first + 30, first + 60] if not first else [30, 60, 120]
+    chunks = [(at, PROMPTED.format(100 * n, 100)) for n, at in enumerate(begins, start=1)]
+
+    trace = open_log(tmp_path, clocked(
+        (0, untimed(0, 0).rpartition("slot")[0]), *chunks, (122, stated(0, 0, 120_000, 2_000))
+    ))  # fmt: skip
+
+    assert lasted(trace) == durations
+    assert rows(trace, "steps", "num_prefill_tokens") == [100, 100, 100]
+
+
+def test_a_request_whose_prompt_is_done_is_not_in_prefill_until_the_log_ends(
+    tmp_path: Path,
+) -> None:
+    trace = open_log(tmp_path, clocked(
+        (0, untimed(0, 0)), (60, untimed(1, 1)), (62, stated(1, 1, 1_000, 1_000)),
+    ))  # fmt: skip
+
+    assert blamed(trace)["task 0"] == {"prefill": 10_000.0, "unknown": 52_000.0}
 
 
 def test_interval_lines_of_mistralrs_are_counters(tmp_path: Path) -> None:
