@@ -110,7 +110,7 @@ class ReportsStopped:
         found = []
         for (rank,), own in rows.group_by("rank", maintain_order=True):
             row = own.tail(1).to_dicts()[0]
-            same = [other for other, server in servers.items() if server == servers.get(int(rank))]  # type: ignore[call-overload]
+            same = [other for other, server in servers.items() if server == servers.get(int(rank))]
             later = rows.filter(pl.col("rank").is_in(same), pl.col("ts_ns") > row["ts_ns"])
             if later.is_empty() or not self._has_work(row):
                 continue
