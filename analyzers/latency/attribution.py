@@ -25,6 +25,7 @@ from stepscope.analyzers.latency.intervals import (
     WAITING,
 )
 from stepscope.analyzers.views.interval_union import covered, merged, shares
+from stepscope.analyzers.views.known import knows
 from stepscope.ingest.trace import Trace
 
 LENGTH = pl.col("to_ns") - pl.col("from_ns")
@@ -186,13 +187,18 @@ def _by_layer(
 def _behind_a_chunk(
     trace: Trace, intervals: pl.LazyFrame, steps: pl.LazyFrame
 ) -> Sequence[pl.LazyFrame]:
-    """Of the time without budget, that of the steps in which a chunk of a prompt was computed."""
+    """Of the time without budget, that of the steps in which a chunk of a prompt was computed.
+
+    Where no step says how long it took, a batch is taken to last until the next one, and which of
+    the two it was is unknown.
+    """
     goes_on = (pl.col("num_computed") > pl.col("num_cached").fill_null(0)).fill_null(value=False)
     is_chunk = (~pl.col("is_final_chunk")).fill_null(value=False) | goes_on
     is_prefill = (pl.col("phase") == "prefill") & ~pl.col("is_recompute").fill_null(value=False)
     chunked = trace.batch_rows.filter(is_prefill, is_chunk).select("rank", "step").unique()
     union = merged(steps.join(chunked, on=["rank", "step"], how="semi"))
-    return _split(covered(intervals, union, "chunk_ns"), ("chunk",))
+    cause = "chunk" if knows(trace, "steps.ts_ns", "steps.dur_ns") else "unknown"
+    return _split(covered(intervals, union, BY_NAME[cause].column), (cause,))
 
 
 def _idle(intervals: pl.LazyFrame, steps: pl.LazyFrame) -> Sequence[pl.LazyFrame]:

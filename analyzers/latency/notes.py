@@ -11,6 +11,7 @@ from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
 from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
 from stepscope.analyzers.latency.run_line import is_split
+from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.partial import partial, without_durations
 from stepscope.analyzers.views.requests import REQUEST, events
 from stepscope.ingest.derive import states
@@ -213,6 +214,8 @@ def _why(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> str:
         return "the trace has no decisions, which say why a request is not in a batch"
     if not trace.has("batch_rows"):
         return "the trace has no batch_rows, which say which requests are in a batch"
+    if not knows(trace, "steps.ts_ns", "steps.dur_ns"):
+        return "how long a batch that took the token budget lasted is not recorded"
     return "no decision says why a request is not in a batch"
 
 

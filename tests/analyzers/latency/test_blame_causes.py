@@ -11,7 +11,7 @@ from stepscope.analyzers.latency.causes import BY_NAME, OF_RESOURCE, PARKED
 from stepscope.ingest.schema import NOT_READY, WHAT_BLOCKS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.test_blame import of_request
-from tests.analyzers.rows import decision, event, part
+from tests.analyzers.rows import Row, decision, event, part
 from tests.looped import looped
 from tests.traces import trace_of
 
@@ -29,6 +29,27 @@ def test_time_without_a_budget_is_behind_a_chunk_where_a_chunk_took_it() -> None
     )
 
     assert of_request(blame(trace), "short") == {"chunk": 10, "no-budget": 5}
+
+
+@looped("steps", [[], [{"step": 1, "ts_ns": None, "dur_ns": 10, "kind": "prefill"}]])
+def test_without_times_of_steps_it_is_unknown_whether_a_chunk_took_the_budget(
+    steps: list[Row],
+) -> None:
+    chunk = {"request": "long", "phase": "prefill", "num_tokens": 8, "is_final_chunk": False}
+    trace = trace_of(
+        steps=steps,
+        batch_rows=[
+            {**chunk, "step": 1, "ts_ns": 0},
+            {**chunk, "step": 2, "ts_ns": 10, "is_final_chunk": True},
+        ],
+        lifecycle=[event("short", "arrive", 0), event("short", "abort", 15)],
+        decisions=[decision("request", "short", "deferred", 0, resource="token-budget")],
+    )
+
+    spent = of_request(blame(trace), "short")
+
+    assert spent.get("unknown", 0) > 0
+    assert "chunk" not in spent
 
 
 STEPS = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(6)]
