@@ -21,13 +21,14 @@ from stepscope.analyzers.latency.attribution import attributions, run_attributio
 from stepscope.analyzers.latency.behind import passed_on, with_heads
 from stepscope.analyzers.latency.causes import CAUSES, Cause
 from stepscope.analyzers.latency.gpu_time import executed, windows
-from stepscope.analyzers.latency.intervals import intervals
+from stepscope.analyzers.latency.intervals import FRONT_END, NOTHING, intervals
 from stepscope.analyzers.latency.notes import notes, stated_notes
 from stepscope.analyzers.latency.request_lines import (
     lines,
     phases_of_lifecycle,
     scheduled,
     steps,
+    untimed,
 )
 from stepscope.analyzers.latency.run_line import run_lines, run_scheduled
 from stepscope.analyzers.latency.stated import stated_requests, stated_tables
@@ -128,6 +129,7 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
         in_batches = pl.concat([others, inferred])
     cut = intervals(trace, known.lazy(), every_step, in_batches)
     cut = passed_on(trace, cut, known).join(asked.lazy().select("line"), on="line", how="semi")
+    cut = _without_front_end(trace, cut, known)
     caused = (attributions if names_requests else run_attributions)(trace, cut, every_step, ran)
     return Blame(
         trace.name,
@@ -136,6 +138,14 @@ def blame(trace: Trace, request: str | None = None) -> Blame:
         _in_order(asked, caused),
         tuple(notes(trace, asked, caused, ran)),
     )
+
+
+def _without_front_end(trace: Trace, cut: pl.LazyFrame, known: pl.DataFrame) -> pl.LazyFrame:
+    """Where the time of an arrival is missing, it is unknown how long the front end had it."""
+    came = untimed(trace, ["arrive"]).collect()
+    lines = known.join(came, on=REQUEST, how="semi")["line"]
+    is_open = pl.col("line").is_in(lines.implode()) & (pl.col("state") == FRONT_END)
+    return cut.with_columns(state=pl.when(is_open).then(NOTHING).otherwise("state"))
 
 
 def _stated(trace: Trace, request: str | None) -> Blame:

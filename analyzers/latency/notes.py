@@ -9,7 +9,7 @@ import polars as pl
 from stepscope.analyzers.findings.wording import duration, times
 from stepscope.analyzers.latency.gpu_notes import gpu_notes
 from stepscope.analyzers.latency.intervals import NUMBER_OF
-from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps
+from stepscope.analyzers.latency.request_lines import phases_of_lifecycle, steps, untimed
 from stepscope.analyzers.latency.run_line import is_split
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.partial import partial, without_durations
@@ -94,19 +94,17 @@ def _without_latencies(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> 
 
 def _without_ends(trace: Trace, lines: pl.DataFrame) -> Iterator[str]:
     """Notes on how long requests without an end are counted; `lines` are theirs."""
+    without_time = lines.join(untimed(trace, states.ENDS).collect(), on=REQUEST, how="semi")
+    if num := len(without_time):
+        yield (
+            f"{times(num, 'request')} without the time of the end: counted until the last time "
+            "that is known of each"
+        )
+        lines = lines.join(without_time, on=REQUEST, how="anti")
     with_events = events(trace).select(REQUEST).unique().collect()
     present = len(lines.join(with_events, on=REQUEST, how="semi"))
-    is_end = pl.col("event").is_in(states.ENDS) & pl.col("ts_ns").is_null()
-    ended = trace.lifecycle.filter(is_end).select(REQUEST).unique().collect()
-    untimed = len(lines.join(ended, on=REQUEST, how="semi"))
-    if untimed:
-        yield (
-            f"{times(untimed, 'request')} without the time of its end: counted until "
-            "the end of the trace"
-        )
-    if present > untimed:
-        num = times(present - untimed, "request")
-        yield f"{num} without an end: counted until the end of the trace"
+    if present:
+        yield f"{times(present, 'request')} without an end: counted until the end of the trace"
     if others := len(lines) - present:
         yield (
             f"{times(others, 'request')} without any event: counted until the end of the last "
@@ -214,8 +212,14 @@ def _why(trace: Trace, lines: pl.DataFrame, ran: pl.DataFrame) -> str:
         return "the trace has no decisions, which say why a request is not in a batch"
     if not trace.has("batch_rows"):
         return "the trace has no batch_rows, which say which requests are in a batch"
+    return _why_in_part(trace)
+
+
+def _why_in_part(trace: Trace) -> str:
     if not knows(trace, "steps.ts_ns", "steps.dur_ns"):
         return "how long a batch that took the token budget lasted is not recorded"
+    if not untimed(trace, ["arrive"]).collect().is_empty():
+        return "when requests arrived is not recorded of all"
     return "no decision says why a request is not in a batch"
 
 

@@ -5,6 +5,8 @@ These are what `intervals.py` cuts. Times are nanoseconds of the trace's clock.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from stepscope.analyzers.latency.intervals import CODE, NUMBER_OF
@@ -111,12 +113,17 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     that ranks share is told by those that have its lifecycle, or else by the lowest.
     """
     is_told = pl.col("told_ns").is_not_null()
-    still_there = pl.when(is_told).then("trace_end_ns")
+    # An end of unknown time is an end: the request is counted as long as anything tells of it.
+    has_ended = pl.col("ended_ns").is_not_null() | pl.col("has_untimed_end")
+    still_there = pl.when(is_told & ~pl.col("has_untimed_end")).then("trace_end_ns")
     arrived = pl.min_horizontal("came_ns", "received_ns")
-    out_ns = pl.when(pl.col("ended_ns").is_not_null()).then("last_out_ns")
+    out_ns = pl.when(has_ended).then("last_out_ns")
+    untimed_ends = untimed(trace, states.ENDS).with_columns(has_untimed_end=True)
     return (
         _told_or_seen(trace, scheduled)
         .join(ends(trace), on=REQUEST, how="left")
+        .join(untimed_ends, on=REQUEST, how="left")
+        .with_columns(pl.col("has_untimed_end").fill_null(value=False))
         .join(last_moment(trace), on="rank", how="left")
         .with_columns(from_ns=pl.coalesce(arrived, pl.min_horizontal("told_ns", "seen_ns")))
         .with_columns(to_ns=pl.coalesce("ended_ns", still_there, "left_ns", "from_ns"))
@@ -130,6 +137,12 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
         .sort("from_ns", "rank", "request")
         .with_row_index("line")
     )  # fmt: skip
+
+
+def untimed(trace: Trace, happened: Sequence[str]) -> pl.LazyFrame:
+    """The requests of which it is recorded that such an event happened, and not when."""
+    is_one = pl.col("request").is_not_null() & pl.col("event").is_in(happened)
+    return trace.lifecycle.filter(is_one, pl.col("ts_ns").is_null()).select(REQUEST).unique()
 
 
 def _told_or_seen(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:

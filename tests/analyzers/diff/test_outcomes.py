@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analyzers.diff.compare import Difference, diff
-from stepscope.analyzers.diff.outcomes import outcomes
+from stepscope.analyzers.diff.outcomes import outcomes, totals
 from stepscope.app.present.diff_text import causes_table
 from tests.analyzers.rows import event
 from tests.traces import trace_of
@@ -89,3 +89,12 @@ def plain_table(found: Difference) -> str:
     table = causes_table(found)
     assert table is not None
     return "\n".join(" ".join(map(str, row)) for row in table.rows)
+
+
+def test_what_became_of_requests_is_unknown_where_their_ends_have_no_times() -> None:
+    life = [event("r", "arrive", 0), event("r", "admit", 1), event("r", "finish", 9)]
+    assert totals(trace_of(lifecycle=life))["finished"] == 1
+
+    came = totals(trace_of(lifecycle=[*life[:2], life[2] | {"ts_ns": None}]))
+
+    assert (came["arrived"], came["finished"], came["open"]) == (1, None, None)

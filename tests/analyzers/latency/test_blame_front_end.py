@@ -35,6 +35,18 @@ def test_the_front_end_the_engine_and_the_delivery_are_blamed_apart() -> None:
     }  # fmt: skip
 
 
+def test_what_the_engine_did_at_an_unknown_time_is_not_of_the_front_end() -> None:
+    of_engine = ("arrive", "admit", "first-token", "finish")
+    life = [row | {"ts_ns": None} if row["event"] in of_engine else row for row in LIFE]
+
+    found = blamed(life)
+
+    assert "front-end" not in of_request(found, "r")
+    assert found.total_ns == 36
+    assert any("of whose end the time is not recorded" in note for note in found.notes)
+    assert not any("without an end" in note for note in found.notes)
+
+
 def test_the_first_token_is_there_when_the_client_has_it() -> None:
     found = blamed(LIFE)
 
