@@ -71,17 +71,19 @@ def _other_outputs(trace: Trace) -> pl.LazyFrame:
         AHEAD + pl.col("num_draft").fill_null(0) + pl.when(is_capped).then(0).otherwise(STOP_STRING)
     )
     num, said = pl.col("num_outputs"), pl.col("num_generated")
-    is_odd = (num < said) | (num > said + spare)
+    differs = (num < said) | (num > said + spare)
     num_agree = (num == said).sum().over("rank")
-    num_without = (is_odd & (num == 0)).sum().over("rank")
-    num_odd = is_odd.sum().over("rank")
-    is_sure = (num_odd * BY_SOME <= num_agree) & ((num > 0) | (num_without * BY_ONE <= num_agree))
+    num_without = (differs & (num == 0)).sum().over("rank")
+    num_differ = differs.sum().over("rank")
+    is_sure = (num_differ * BY_SOME <= num_agree) & (
+        (num > 0) | (num_without * BY_ONE <= num_agree)
+    )
     return (
         finished.join(_arrived_once(trace), on=REQUEST)
         .join(in_outputs, on=REQUEST, how="left")
         .join(_drafted(trace), on=REQUEST, how="left")
         .with_columns(num.fill_null(0))
-        .filter(is_odd & is_sure)
+        .filter(differs & is_sure)
         .select(
             *REQUEST, "step", "ts_ns",
             says=pl.format(
@@ -276,11 +278,11 @@ def _none_running(trace: Trace) -> pl.LazyFrame:
         .group_by("rank", "step")
         .agg(num_going_on=pl.len())
     )
-    is_odd = pl.col("num_running") == 0
+    differs = pl.col("num_running") == 0
     return (
         trace.steps.filter(pl.col("kind") != "dummy", pl.col("num_running").is_not_null())
         .join(decodes, on=["rank", "step"])
-        .filter((is_odd.sum() * BY_ONE <= (~is_odd).sum()).over("rank"), is_odd)
+        .filter((differs.sum() * BY_ONE <= (~differs).sum()).over("rank"), differs)
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
