@@ -2,9 +2,11 @@
 
 ## What it finds
 A fatal line of an engine: vLLM's `EngineCore encountered a fatal error` and `EngineDeadError`,
-SGLang's `Scheduler hit an exception` and `memory leak detected!`, TensorRT-LLM's `Error in event
-loop`, a failed assertion of llama.cpp, a CUDA or out-of-memory error, a watchdog timeout. The
-message names the exception that ends the traceback, and the last report before it.
+SGLang's `Scheduler hit an exception` and `memory leak detected!`, its health checks that fail three
+times without a report in between, TensorRT-LLM's `Error in event loop`, `Hang detected` and an
+abort of MPI, llama.cpp's failed assertions and its `failed to decode the batch` without a later
+report, a CUDA or out-of-memory error, a watchdog timeout. The message names the exception that ends
+the traceback, and the last report before it.
 
 Errors that processes log while the server is being stopped are not reported, unless the line that
 mentions the shutdown is itself fatal.
@@ -44,6 +46,13 @@ FIX = (
     "and record a run that leads to it"
 )
 
+WHAT = {
+    "Hang detected": "hangs by its own account",
+    "Health check failed": "hangs by its own account",
+    "failed to decode": "failed, and no report follows",
+}
+"""Of lines by which an engine does not say that it died."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineDied:
@@ -82,7 +91,7 @@ class EngineDied:
         later = [] if at_ns is None or rank is None else _ranks(trace, pl.col("ts_ns") > at_ns)
         others = ", ".join(str(other) for other in later if other != rank)
         goes_on = f"; of rank {others} reports go on" if others else ""
-        message = f"{who} died: {cause}{_before(row, at_ns, whose)}{goes_on}"
+        message = f"{who} {_what(cause)}: {cause}{_before(row, at_ns, whose)}{goes_on}"
         evidence: Evidence = {
             "error": cause,
             "fatal line": fatal[0].text,
@@ -95,6 +104,10 @@ class EngineDied:
         place = {"rank": row.get("rank") if is_one else rank, "step": row.get("step")}
         ts_ns = at_ns if at_ns is not None else row.get("ts_ns")
         return finding(self, message, FIX, at={**place, "ts_ns": ts_ns}, evidence=evidence)
+
+
+def _what(cause: str) -> str:
+    return next((what for said, what in WHAT.items() if said in cause), "died")
 
 
 def _ranks(trace: Trace, *conditions: pl.Expr) -> list[int]:

@@ -25,6 +25,8 @@ _FATAL = re.compile(
     rb"|memory leak detected|[Ww]atchdog timeout|Watchdog caught collective operation timeout"
     rb"|Error in event loop|Encountered an error in forward function|GGML_ASSERT\(|GGML_ABORT"
     rb"|(?:CUDA|HIP|NPU|ACL) (?:error|out of memory)\b|OutOfMemoryError|Segmentation fault"
+    rb"|Hang detected after \d|HangDetector: self-SIGKILL|MPI_ABORT was invoked"
+    rb"|Health check failed\b|failed to decode the batch"
     rb"|terminate called after throwing|Fatal Python error|thread '[^']{0,80}' panicked"
 )
 _SURE = re.compile(
@@ -51,6 +53,9 @@ _HARMLESS = frozenset(
     (b"TRACE", b"DEBUG", b"INFO", b"T", b"D", b"I", b"V", b"trace", b"debug", b"info")
 )
 _LEVEL_BYTES = 256
+_UNHEALTHY = b"Health check failed"
+LEAST_UNHEALTHY = 3
+"""A long prefill fails one or two checks of its health."""
 _START = re.compile(
     rb"vLLM API server version|Initializing an? (?:V\d )?LLM engine|server_args=ServerArgs\("
     rb"|TensorRT-LLM version|Started server process \[|main: loading model|\bbuild: \d{1,6} \("
@@ -75,7 +80,7 @@ class Failures:
         self._first_unsure: int | None = None
         self._unsure_rank: int | None = None
         self._ts_ns: int | None = None
-        self._has_reported = False
+        self._has_reported, self._num_unhealthy = False, 0
         self._before_start: tuple[bytes, int] | None = None
 
     @property
@@ -87,7 +92,7 @@ class Failures:
     def reported(self, content: bytes, sources: Sources, ts_ns: int | None) -> None:
         """Note that a line reports what the engine does; `ts_ns` is its time, if that is known."""
         self._ts_ns = ts_ns if ts_ns is not None else self._ts_ns
-        self._num_after, self._is_stopping = 0, False
+        self._num_after, self._num_unhealthy, self._is_stopping = 0, 0, False
         self._has_reported, self._before_start = True, None
         if self._first_unsure is not None and (
             self._unsure_rank is None or _rank_of(content, sources) in (None, self._unsure_rank)
@@ -115,6 +120,10 @@ class Failures:
         if _FATAL.search(content):
             if _is_harmless(content):
                 return
+            if _UNHEALTHY in content:
+                self._num_unhealthy += 1
+                if self._num_unhealthy != LEAST_UNHEALTHY:
+                    return
             self._num_since_failure = 0
             rank = _rank_of(content, sources)
             if _SURE.search(content):

@@ -35,6 +35,10 @@ QUOTES = (
     '[2026-03-11 06:01:05] body: {"messages": [{"content": "Segmentation fault"}]}',
     "[TRT-LLM] [I] NCCL watchdog timeout is 600 s",
 )
+UNHEALTHY = (
+    "[2026-09-13 16:02:10] Health check failed. Server couldn't get a response from detokenizer "
+    "for last 20 seconds. tic start time: 16:01:50. last_heartbeat time: 16:01:10"
+)
 SERVED = [vllm(10 * n, 4, 2, 93.0) for n in range(7)]
 
 
@@ -65,6 +69,13 @@ def test_the_error_and_the_last_report_before_it_are_named(tmp_path: Path) -> No
          "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9)"),
         ("[09/04/2026-19:08:00] [TRT-LLM] [E] Error in event loop: bad state",
          "Error in event loop: bad state"),
+        ("[11/20/2026-10:05:04] [TRT-LLM] [RANK 0] [E] Hang detected after 300 seconds.",
+         "the engine hangs by its own account: "),
+        ("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD",
+         "the engine died: MPI_ABORT was invoked on rank 0"),
+        ("\n".join([UNHEALTHY] * 3), "the engine hangs by its own account: [2026-09-13 16:02:10] Health check failed"),
+        ("slot update_slots: id  0 | task 0 | failed to decode the batch: KV cache is full",
+         "the engine failed, and no report follows: slot update_slots: id  0 | task 0 | failed"),
         ("ERROR 03-11 06:01:10 [core_client.py:600] Engine core proc EngineCore_DP0 died "
          "unexpectedly, shutting down client.", "EngineCore_DP0 died unexpectedly"),
     ],
@@ -137,6 +148,8 @@ def test_a_fatal_line_without_a_year_is_placed_beside_the_reports(tmp_path: Path
         pytest.param([*SERVED[:3], "INFO user: what does CUDA out of memory mean?", *SERVED[3:]],
                      id="an engine that goes on"),
         pytest.param([*SERVED, f"{HEAD}ValueError: the prompt is too long"], id="a refusal"),
+        pytest.param([*SERVED, UNHEALTHY, UNHEALTHY], id="a long prefill"),
+        pytest.param([*SERVED[:3], *[UNHEALTHY] * 9, *SERVED[3:]], id="reports come again"),
         *(pytest.param([*SERVED, line], id=line[:60]) for line in QUOTES),
         *(pytest.param([*SERVED[:4], line, *SERVED[4:]], id=f"then {line[:60]}")
           for line in QUOTES),
