@@ -371,7 +371,7 @@ def without_a_block(trace: Trace) -> pl.LazyFrame:
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
-                "task {} has no block on any core, and {} of the tasks that wait for it ran, "
+                "task {} has no block on any core, but {} of the tasks that depend on it ran, "
                 "such as {}",
                 _named("name", "task"), "num", _named("to_name", "to_task"),
             ),
@@ -413,7 +413,7 @@ def part_not_started(trace: Trace) -> pl.LazyFrame:
         .select(
             "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
             says=pl.format(
-                "block {} of MIX task {} ran on {} to its end, and its part on {} never started",
+                "block {} of MIX task {} ran on {} to its end, but its part on {} never started",
                 "block", _named("name", "task"), "ran", "missing",
             ),
         )

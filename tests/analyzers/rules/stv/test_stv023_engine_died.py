@@ -73,7 +73,8 @@ def test_the_error_and_the_last_report_before_it_are_named(tmp_path: Path) -> No
          "the engine hangs by its own account: "),
         ("MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD",
          "the engine died: MPI_ABORT was invoked on rank 0"),
-        ("\n".join([UNHEALTHY] * 3), "the engine hangs by its own account: [2026-09-13 16:02:10] Health check failed"),
+        ("\n".join([UNHEALTHY] * 3),
+         "the engine hangs by its own account: [2026-09-13 16:02:10] Health check failed"),
         ("slot update_slots: id  0 | task 0 | failed to decode the batch: KV cache is full",
          "the engine failed, and no report follows: slot update_slots: id  0 | task 0 | failed"),
         ("ERROR 03-11 06:01:10 [core_client.py:600] Engine core proc EngineCore_DP0 died "
