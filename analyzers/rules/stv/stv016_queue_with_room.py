@@ -12,6 +12,9 @@ as at the limit.
 `min_ns` spans two reports of vLLM, which come every 10 s: a burst that is being admitted is over by
 then. It is not a share of the log, because a log may be any part of a run.
 
+Reports of requests that run while no token is computed are left out: no limit holds those back
+(STV021).
+
 Where the log says that another pool is full (SGLang's `mamba usage`, say), that is named, and the
 advice is about that pool.
 
@@ -96,10 +99,14 @@ class QueueWithRoom:
         before = running.shift(1).over("rank").fill_null(running)
         has_prompts = (pl.col("prompt_rate") > 0).fill_null(value=False)
         is_near = running >= self.near_limit * running.max().over("rank")
+        is_hung = ((pl.col("decode_rate") == 0) & ~has_prompts & (running > 0)).fill_null(
+            value=False
+        )
         at_a_limit = ((running == before) | is_near) & pl.col("step").is_null()
         waits = (
             (pl.col("num_waiting") > 0)
             & (pl.col("kv_usage") <= self.max_usage)
+            & ~is_hung
             & pl.when(has_prompts).then(at_a_limit).otherwise((running <= before) | at_a_limit)
         )
         lasted = pl.col("end_ns") - pl.col("ts_ns")

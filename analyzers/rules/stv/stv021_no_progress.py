@@ -23,6 +23,9 @@ says if they released no KV blocks: then no request can continue.
 
 An engine that never generates (embeddings, scores) is not judged.
 
+Of a log without a clock the number of reports tells: `min_untimed` of them in a row, and
+`min_untimed_prompts` where prompts are computed or none runs.
+
 ## Why it hurts
 The server accepts requests and answers health checks, and no user gets another token. The queue
 grows until clients time out. Only a restart ends it.
@@ -56,7 +59,7 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.known import CLOCK, any_row
+from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.loads import loads
 from stepscope.analyzers.views.ownership import POOLED, ownerships
 from stepscope.analyzers.views.streaks import streaks, worst_of_each_rank
@@ -92,17 +95,21 @@ class NoProgress:
     code: ClassVar[str] = "STV021"
     name: ClassVar[str] = "no-progress"
     severity: ClassVar[Severity] = Severity.ERROR
-    needs: ClassVar[tuple[str, ...]] = (CLOCK,)
+    needs: ClassVar[tuple[str, ...]] = ()
 
     min_ns: int = 30 * SECOND
     min_prompt_ns: int = 180 * SECOND
     min_reports: int = 3
+    min_untimed: int = 12
+    min_untimed_prompts: int = 24
     most_kv_change: float = 0.005
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
         """Tell whether reports say how many run and how many tokens are generated, and any is."""
-        return any_row(_reports(trace).filter(pl.col("decode_rate") > 0))
+        generates = any_row(_reports(trace).filter(pl.col("decode_rate") > 0))
+        timeless = _reports(trace).filter(pl.col("step").is_null())
+        return generates and (trace.manifest.clock.has_times or any_row(timeless))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of such times, placed at the longest."""
@@ -116,19 +123,24 @@ class NoProgress:
             (usage.max() - usage.min()).alias("kv_change"),
         )
         reports = _reports(trace)
+        has_times = trace.manifest.clock.has_times
+        if has_times:
+            is_long, is_very_long = _lasted() >= self.min_ns, _lasted() >= self.min_prompt_ns
+        else:
+            reports = reports.filter(pl.col("step").is_null())
+            is_long = pl.col("num_steps") >= self.min_untimed
+            is_very_long = pl.col("num_steps") >= self.min_untimed_prompts
         only_waits = ~pl.col("is_recorded") & (pl.col("num_running") == 0)
         stalled = streaks(reports, is_quiet & ~has_prompts, *totals).filter(
             pl.when(only_waits)
-            .then(_lasted() >= self.min_prompt_ns)
+            .then(is_very_long)
             .when(pl.col("step").is_not_null())
-            .then(_lasted() >= self.min_ns)
+            .then(is_long)
             .when(pl.col("kv_change").is_null())
-            .then(_lasted() >= self.min_prompt_ns)
-            .otherwise((pl.col("kv_change") <= self.most_kv_change) & (_lasted() >= self.min_ns))
+            .then(is_very_long)
+            .otherwise((pl.col("kv_change") <= self.most_kv_change) & is_long)
         )
-        repeated = streaks(reports, is_quiet & has_prompts, *totals).filter(
-            _lasted() >= self.min_prompt_ns
-        )
+        repeated = streaks(reports, is_quiet & has_prompts, *totals).filter(is_very_long)
         found = pl.concat(
             [
                 stalled.with_columns(has_prompts=pl.lit(value=False)),
@@ -140,13 +152,16 @@ class NoProgress:
 
         def found_at(row: Mapping[str, Any]) -> Finding:
             rank = row["rank"]
-            return self._finding(row, owners.get(rank, ("", 0)), preempted.get(rank, (0, None)))
+            return self._finding(
+                row, has_times, owners.get(rank, ("", 0)), preempted.get(rank, (0, None))
+            )
 
         return each(self, rows, found_at, FIX, self.limit)
 
     def _finding(
         self,
         row: Mapping[str, Any],
+        has_times: bool,
         most_blocks: tuple[str, int],
         preempted: tuple[int, int | None],
     ) -> Finding:
@@ -169,10 +184,11 @@ class NoProgress:
         ]
         more = ", ".join(part for part in parts if part)
         reports = times(row["num_steps"], "report" if row["step"] is None else "step")
-        message = f"{reports} ({duration(lasted_ns)}): {run} and {what}{'; ' if more else ''}{more}"
+        lasted = f" ({duration(lasted_ns)})" if has_times else ""
+        message = f"{reports}{lasted}: {run} and {what}{'; ' if more else ''}{more}"
         evidence: Evidence = {
             "longest run_reports": row["num_steps"],
-            "lasted_ns": lasted_ns,
+            "lasted_ns": lasted_ns if has_times else None,
             "running at most": running,
             "waiting at most": waiting,
             "owner of most blocks": owner or None,

@@ -55,6 +55,13 @@ def test_queues_that_move_or_lack_room_are_clean(tmp_path: Path, lines: list[str
     assert (result.findings, result.not_applicable) == ((), ())
 
 
+def test_requests_that_run_without_a_token_are_no_limit(tmp_path: Path) -> None:
+    hung = [vllm(10 * n, 20, 7, 45.0).replace("throughput: 9.3", "throughput: 0.0")
+            for n in range(60)]  # fmt: skip
+
+    assert QueueWithRoom().check(log_of(tmp_path, *hung)) == []
+
+
 def test_a_limit_is_found_though_prompts_come_in_as_others_leave(tmp_path: Path) -> None:
     lines = [busy(10 * n, 64, 9, 10.0) for n in range(8)]
 

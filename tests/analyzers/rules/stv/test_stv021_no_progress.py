@@ -53,6 +53,25 @@ def test_requests_that_wait_for_minutes_while_none_runs_are_found(tmp_path: Path
     assert "the head of the queue" in found.fix
 
 
+def without_a_clock(lines: list[str]) -> list[str]:
+    return [line[line.index("Engine 000") :] for line in lines]
+
+
+def test_without_a_clock_the_number_of_reports_tells(tmp_path: Path) -> None:
+    served = [vllm(10 * n, 8, 0, 52.0) for n in range(5)]
+    hung = [quiet(10 * n, 8, 3, 52.0) for n in range(5, 35)]
+
+    (found,) = NoProgress().check(log_of(tmp_path, *without_a_clock([*served, *hung])))
+    few = check(log_of(tmp_path, *without_a_clock([*served, *hung[:11]])), (NoProgress(),))
+
+    assert found.message == (
+        "30 reports: 8 requests run and no token is computed; up to 3 wait, the KV cache is 52.0% "
+        "full"
+    )
+    assert "lasted_ns" not in found.evidence
+    assert (few.findings, few.not_applicable) == ((), ())
+
+
 @looped(
     "lines",
     [
