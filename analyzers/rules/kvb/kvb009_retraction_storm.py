@@ -5,8 +5,9 @@ In logs and counters: at least `min_rounds` reports of retracted (SGLang), preem
 paused (TensorRT-LLM) requests, each within `max_gap_ns` of the one before. One full pool is met by
 one round; a storm is when the room that it makes is gone at once, because more were let in than can
 grow. vLLM reports every 10 s, so `max_gap_ns` is a little more than the interval of two reports: a
-storm is rounds in consecutive reports, whatever the length of the log. The storms of a rank are one
-finding, placed at the one with most requests.
+storm is rounds in consecutive reports, whatever the length of the log. For a total that is read less
+often, such as a metric of Prometheus, the gap is one and a half of its intervals, `max_scrape_ns`
+at most. The storms of a rank are one finding, placed at the one with most requests.
 
 Such reports count requests and do not name them. Where each request's events are recorded, KVB004
 says which ones thrash.
@@ -50,9 +51,15 @@ FIX = (
     "so that those who do have room to grow, or give the KV cache more memory"
 )
 # Requests since the report before, by the engine's own name for it.
-NEW = ("#retracted_reqs", "Preemptions", "inflightBatchingStats.numPausedRequests")
+NEW = (
+    "#retracted_reqs", "Preemptions", "num_preempted_reqs",
+    "inflightBatchingStats.numPausedRequests",
+)  # fmt: skip
 # All requests so far.
-TOTAL = ("vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs_total")
+TOTAL = (
+    "vllm:num_preemptions_total", "vllm:num_preemptions", "sglang:num_retracted_reqs_total",
+    "total_num_cumulative_preemption",
+)  # fmt: skip
 SGLANG = "SGLang Decode batch lines"
 
 
@@ -67,6 +74,7 @@ class RetractionStorm:
 
     min_rounds: int = 4
     max_gap_ns: int = 12 * SECOND
+    max_scrape_ns: int = 60 * SECOND
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
@@ -77,10 +85,13 @@ class RetractionStorm:
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of storms, placed at the worst."""
         gap = pl.col("ts_ns").diff().over("rank")
-        storm = (gap > self.max_gap_ns).fill_null(value=True).cum_sum().over("rank")
+        scraped = (pl.col("every_ns") * 3 // 2).clip(upper_bound=self.max_scrape_ns).fill_null(0)
+        most = pl.max_horizontal(scraped, pl.lit(self.max_gap_ns))
+        storm = (gap > most).fill_null(value=True).cum_sum().over("rank")
         worst = pl.all().exclude("rank").sort_by("num_reqs", -pl.col("ts_ns")).last()
         storms = (
             _reports(trace)
+            .with_columns(every_ns=pl.col("every_ns").median().over("rank").cast(pl.Int64))
             .filter(pl.col("num_reqs") > 0)
             .with_columns(storm=storm)
             .group_by("rank", "storm")
@@ -123,7 +134,10 @@ class RetractionStorm:
 
 
 def _reports(trace: Trace) -> pl.LazyFrame:
-    """How many requests were retracted since the report before: rank, ts_ns, num_reqs, in order."""
+    """How many requests were retracted since the report before: rank, ts_ns, num_reqs, in order.
+
+    `every_ns` is since the sample before of a total, null of other reports.
+    """
     value = pl.col("value")
     since = value.diff().clip(lower_bound=0).over("rank", "track", "name").fill_null(0)
     is_total = pl.col("name").is_in(TOTAL)
@@ -135,7 +149,12 @@ def _reports(trace: Trace) -> pl.LazyFrame:
         )
         .with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS))
         .sort("rank", "ts_ns", maintain_order=True)
-        .select("rank", "ts_ns", num_reqs=pl.when(is_total).then(since).otherwise(value))
+        .select(
+            "rank",
+            "ts_ns",
+            num_reqs=pl.when(is_total).then(since).otherwise(value),
+            every_ns=pl.when(is_total).then(pl.col("ts_ns").diff().over("rank", "track", "name")),
+        )
     )
 
 

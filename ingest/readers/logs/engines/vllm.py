@@ -4,6 +4,10 @@ Iteration(7): 2 context requests, 7957 context tokens, 43 generation requests, 4
     tokens, iteration elapsed time: 1125.94 ms[, GPU KV cache usage: 37.1%]
 Avg prompt throughput: 2.3 tokens/s, ..., Running: 2 reqs, Waiting: 1 reqs, GPU KV cache usage: ..%
 SpecDecoding metrics: Mean acceptance length: 2.10, Accepted throughput: 1.00 tokens/s, ...
+Sequence group cmpl-1 is preempted by PreemptionMode.RECOMPUTE mode because there is not enough KV
+    cache space. ... total_num_cumulative_preemption=51
+
+vLLM V0 writes the last of every fiftieth preemption: it is a count, and not who was preempted.
 
 Before them `Engine 000: ` or `(EngineCore_DP0 pid=1)`, older `(EngineCore_0 pid=1)`, names the
 data-parallel rank. "Context" are requests that have no token yet, so what is computed again after a
@@ -18,7 +22,7 @@ import re
 
 from stepscope.ingest.derive.step_tags import kind_of
 from stepscope.ingest.readers.text.collect import Line, LogRows, Source
-from stepscope.ingest.readers.text.fields import fields, millis, samples
+from stepscope.ingest.readers.text.fields import Number, fields, millis, samples
 
 ITERATION = "vLLM Iteration lines"
 RUNNING = "Running"
@@ -29,6 +33,8 @@ _ITERATION = re.compile(
     r"iteration elapsed time: (\d{1,12}(?:\.\d{1,9})?) ms"
 )
 _ENGINE = re.compile(r"\bEngine (\d{1,6}): |\bEngineCore_(?:DP)?(\d{1,6})\b")
+PREEMPTED = "vLLM preemption lines"
+_PREEMPTED = re.compile(r"\b(total_num_cumulative_preemption)=(\d{1,15})\b")
 _HEADS = {
     "Avg prompt throughput: ": ("vLLM interval lines", ""),
     "SpecDecoding metrics: ": ("vLLM SpecDecoding lines", "SpecDecoding"),
@@ -39,7 +45,7 @@ class VllmLines:
     """Reads iterations as steps, and interval lines as counters."""
 
     name = "vLLM"
-    markers = ("Iteration(", *_HEADS)
+    markers = ("Iteration(", "total_num_cumulative_preemption=", *_HEADS)
 
     def take(self, line: Line, rows: LogRows) -> str | None:
         """Read an iteration or an interval line."""
@@ -48,6 +54,11 @@ class VllmLines:
         if match := _ITERATION.search(line.text):
             source = rows.source(self.name, line, label, int(label))
             return _iteration(match, source, line, rows)
+        if match := _PREEMPTED.search(line.text):
+            source = rows.source(self.name, line, label, int(label))
+            count = {match[1]: Number(float(match[2]), None)}
+            rows.counters(source, rows.time(source, line).ns, count)
+            return PREEMPTED
         for head, (kind, track) in _HEADS.items():
             _, found, behind = line.text.partition(head)
             said = behind if track else head + behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from stepscope.analyzers.check.run import check
@@ -49,6 +50,59 @@ def test_a_few_rounds_are_clean(tmp_path: Path, seconds: tuple[int, ...]) -> Non
     trace = log_of(tmp_path, *(retraction(second) for second in seconds))
 
     assert RetractionStorm().check(trace) == []
+
+
+def totals(every_s: int, *values: int) -> Trace:
+    return trace_of(
+        counters=[
+            {"name": "vllm:num_preemptions_total", "value": value, "ts_ns": n * every_s * 10**9}
+            for n, value in enumerate(values)
+        ]
+    )
+
+
+@looped("every_s", [1, 10, 15, 30, 60])
+def test_a_total_that_grows_from_scrape_to_scrape_is_a_storm(tmp_path: Path, every_s: int) -> None:
+    del tmp_path
+    (found,) = RetractionStorm().check(totals(every_s, *range(0, 1_800, 300)))
+
+    assert (found.evidence["rounds"], found.evidence["requests"]) == (5, 1_500)
+
+
+@looped("values", [(0, 1, 1, 1, 1, 1), (0, 0, 1, 1, 2, 2), (0, 4, 4, 4, 4, 9)])
+def test_a_total_that_grows_once_or_twice_is_clean(tmp_path: Path, values: tuple[int, ...]) -> None:
+    del tmp_path
+    assert RetractionStorm().check(totals(15, *values)) == []
+
+
+@looped("num, num_found", [(1, 0), (2, 0), (300, 1)])
+def test_preempted_requests_of_stat_lines_are_rounds(
+    tmp_path: Path, num: int, num_found: int
+) -> None:
+    load = {"num_running_reqs": 60, "num_waiting_reqs": 30, "kv_cache_usage": 0.99}
+    lines = [
+        {"scheduler_stats": load,
+         "iteration_stats": {"num_generation_tokens": 60, "num_prompt_tokens": 0,
+                             "num_preempted_reqs": 4 if n < num else 0,
+                             "iteration_timestamp": 1795000000.0 + n / 50}}
+        for n in range(300)
+    ]  # fmt: skip
+    file = tmp_path / "stats.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+
+    assert len(RetractionStorm().check(Trace.open(file))) == num_found
+
+
+@looped("num, num_found", [(1, 0), (2, 0), (9, 1)])
+def test_preemption_lines_of_vllm_v0_are_a_total(tmp_path: Path, num: int, num_found: int) -> None:
+    lines = [
+        f"WARNING 11-20 10:00:{5 * n:02} scheduler.py:1242] Sequence group cmpl-{n} is preempted "
+        "by PreemptionMode.RECOMPUTE mode because there is not enough KV cache space. "
+        f"total_num_cumulative_preemption={1 + 50 * n}"
+        for n in range(num)
+    ]
+
+    assert len(RetractionStorm().check(log_of(tmp_path, *lines))) == num_found
 
 
 def test_a_log_of_sglang_without_retractions_is_clean_and_one_of_vllm_cannot_be_judged(
