@@ -5,9 +5,9 @@ In logs and counters: at least `min_rounds` reports of retracted (SGLang), preem
 paused (TensorRT-LLM) requests, each within `max_gap_ns` of the one before. One full pool is met by
 one round; a storm is when the room that it makes is gone at once, because more were let in than can
 grow. vLLM reports every 10 s, so `max_gap_ns` is a little more than the interval of two reports: a
-storm is rounds in consecutive reports, whatever the length of the log. For a total that is read less
-often, such as a metric of Prometheus, the gap is one and a half of its intervals, `max_scrape_ns`
-at most. The storms of a rank are one finding, placed at the one with most requests.
+storm is rounds in consecutive reports, whatever the length of the log. For a total that is read
+less often, such as a metric of Prometheus, the gap is one and a half of its intervals,
+`max_scrape_ns` at most. The storms of a rank are one finding, placed at the one with most requests.
 
 Such reports count requests and do not name them. Where each request's events are recorded, KVB004
 says which ones thrash.
