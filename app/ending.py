@@ -19,7 +19,7 @@ from types import FrameType
 from typing import NoReturn
 
 SIGNALS = ("SIGTERM", "SIGHUP")
-GRACE_S = 2.0
+GRACE_S = 5.0
 """Seconds that the main thread has to end before the process exits."""
 
 
