@@ -43,7 +43,7 @@ def test_what_the_engine_did_at_an_unknown_time_is_not_of_the_front_end() -> Non
 
     assert "front-end" not in of_request(found, "r")
     assert found.total_ns == 36
-    assert any("of whose end the time is not recorded" in note for note in found.notes)
+    assert any("without the time of the end" in note for note in found.notes)
     assert not any("without an end" in note for note in found.notes)
 
 
