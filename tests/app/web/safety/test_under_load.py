@@ -171,6 +171,7 @@ def test_a_client_that_sends_a_body_byte_by_byte_is_closed_in_time(
 ) -> None:
     monkeypatch.setattr(clients, "BODY_S", 0.1)
     monkeypatch.setattr(clients, "REST_OF_STRANGER_S", 0.1)
+    monkeypatch.setattr(clients, "SLOWEST", 1 << 40)  # this client is as fast as the machine
     app = Flask("slow")
     app.add_url_rule("/", view_func=lambda: bytes(request.get_data()), methods=["POST"])
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n"
