@@ -49,8 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Start two workers more than there are cores: half of the time tests wait for a process."""
-    return (os.cpu_count() or 1) + 2
+    """Start one worker more than there are cores: a third of the time tests wait for a process."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish() -> None:
