@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 
 from stepscope.analyzers.latency.blame import Blame, blame
-from stepscope.analyzers.views.batches import tokens
 from stepscope.analyzers.views.known import knows
 from stepscope.analyzers.views.partial import partial
 from stepscope.analyzers.views.requests import REQUEST
 from stepscope.analyzers.views.token_gaps import token_gaps
 from stepscope.ingest.quantiles import quantile_of
+from stepscope.ingest.summary import tokens_came
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
 
@@ -139,8 +139,8 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
 
 
 def tokens_of_each(trace: Trace) -> pl.DataFrame:
-    """How many tokens each request got: rank, request, num_tokens."""
-    return tokens(trace).group_by(REQUEST).agg(num_tokens=pl.len()).collect()
+    """How many tokens each request got, as `info` counts them: rank, request, num_tokens."""
+    return tokens_came(trace).with_columns(pl.col("num_tokens").cast(pl.Int64)).collect()
 
 
 def of_finished(finished: pl.DataFrame, each: pl.DataFrame) -> dict[str, Any]:

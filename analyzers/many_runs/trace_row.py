@@ -96,11 +96,12 @@ COLUMNS = (
     Column("slo_unknown", pl.Int64, "requests of which that is not known"),
     Column("slo_not_served", pl.Int64, "requests that ended without being served"),
     Column("goodput", pl.Float64, "requests a second that met it"),
-    Column("waiting_mean", pl.Float64, "requests that waited, mean over time, of all ranks added"),
+    Column("waiting_mean", pl.Float64, "requests that waited, all ranks added, mean over the time "
+           "that all ranks recorded"),
     Column("waiting_max", pl.Float64, "the most that waited on a rank"),
-    Column("running_mean", pl.Float64, "requests that ran, mean over time, of all ranks added"),
-    Column("kv_usage_mean", pl.Float64, "share of the KV cache that was in use, mean over time and "
-           "ranks"),
+    Column("running_mean", pl.Float64, "requests that ran, in the same way"),
+    Column("kv_usage_mean", pl.Float64, "share of the KV cache that was in use, mean over ranks and "
+           "the time that all of them recorded"),
     Column("kv_usage_max", pl.Float64, "the most of it on a rank"),
     Column("gpu_busy", pl.Float64, "share of the time in which a GPU executed anything"),
     Column("gpu_exposed", pl.Float64, "share in which it communicated and computed nothing"),
@@ -237,12 +238,12 @@ def _slo(trace: Trace, blamed: Blame, text: str, slo: Slo) -> dict[str, Any]:
 
 
 def loads(over_time: Mapping[str, Sequence[OverTime]]) -> dict[str, float | None]:
-    """Queues and the KV cache: the mean over time, and the most of a rank."""
+    """Queues and the KV cache: the mean over the time that all ranks recorded, the most of one."""
     told: dict[str, float | None] = {}
     for source, name in (("num_waiting", "waiting"), ("num_running", "running"),
                          ("kv_usage", "kv_usage")):  # fmt: skip
         lines = over_time.get(source, ())
-        means = [line.mean for line in lines]
+        means = _means(lines)
         known = [mean for mean in means if mean is not None]
         if known and len(known) == len(means):
             whole = sum(known)
@@ -250,6 +251,15 @@ def loads(over_time: Mapping[str, Sequence[OverTime]]) -> dict[str, float | None
         if lines:
             told[f"{name}_max"] = max(line.most for line in lines)
     return told
+
+
+def _means(lines: Sequence[OverTime]) -> list[float | None]:
+    """The mean of each rank over the time that all of them recorded; None where there is none."""
+    if len(lines) < 2:
+        return [line.mean for line in lines]
+    common = max(line.ts_ns[0] for line in lines), min(line.ts_ns[-1] for line in lines)
+    parts = [line.within(*map(int, common)) for line in lines]
+    return [part.mean if part else None for part in parts]
 
 
 def _use(trace: Trace, gpus: pl.DataFrame) -> dict[str, Any]:

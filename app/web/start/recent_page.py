@@ -1,4 +1,7 @@
-"""What the page shows from which a trace is opened: plain markup, a style and one script."""
+"""What the page shows from which a trace is opened: plain markup, a style and one script.
+
+The fields are disabled until the script is there: a form that is sent before would be lost.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ PAGE = """<!DOCTYPE html>
 <body>
 <main id="desk" aria-busy="false">
 <h1>stepscope</h1>
+<noscript><p>This page needs JavaScript: without it, name the trace when stepscope is started.</p></noscript>
+<fieldset id="ways" disabled>
 <form id="by-path"><label for="path">a file or folder on this machine</label>
 <div class="line"><input id="path" type="text" autocomplete="off" spellcheck="false"
 placeholder="run.trace, profile.json.gz, vllm.log …"><button type="submit">open</button></div>
@@ -32,6 +37,7 @@ type="file" hidden></label>. It is copied to a folder that is gone when stepscop
 <progress id="progress" max="1" hidden></progress>
 <h2>opened last</h2>
 {recent}
+</fieldset>
 </main>
 <script type="module" src="/open/assets/desk.js"></script>
 </body>

@@ -17,6 +17,7 @@ from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.analyzers.rows import event, life
 from tests.looped import looped
 from tests.traces import trace_of
 
@@ -122,3 +123,14 @@ def test_windows_that_nobody_can_look_at_are_refused(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(ConfigError, match="6 windows are more than 3"):
         both(trace_of(steps=STEPS), 1)
+
+
+def test_tokens_whose_times_are_not_recorded_are_in_no_window() -> None:
+    steps = [{"step": number, "kind": "decode", "ts_ns": number, "dur_ns": 1} for number in (1, 2)]
+    served = [*life("a", 0, 1, 2), event("b", "arrive", 0)]
+    served[2]["num_generated"] = 7
+
+    row, windows = both(trace_of(steps=steps, lifecycle=served), 1)
+
+    assert row["tokens"] == 7
+    assert [each.get("tokens") for each in windows] == [None, None]

@@ -114,4 +114,8 @@ addEventListener("drop", (event) => {
   else drop(dropped[0]);
 });
 
+const ways = /** @type {HTMLFieldSetElement} */ (byId("ways"));
+ways.disabled = false;
+byId("path").focus();
+
 export {};

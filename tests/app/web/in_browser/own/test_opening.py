@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from stepscope.app.cli.opening import OpenTrace
 from stepscope.app.kept import recent
@@ -62,6 +62,19 @@ def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(
 
     expect(desk.locator("#trace")).to_contain_text(profile.name)
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
+
+
+def test_nothing_can_be_sent_before_the_script_of_the_page_is_there(desk: Page) -> None:
+    held: list[Route] = []
+    desk.route("**/desk.js", held.append)
+    desk.reload(wait_until="commit")
+
+    expect(desk.locator("#path")).to_be_disabled()
+    expect(desk.get_by_role("button", name=SAMPLE.name)).to_be_disabled()
+    held[0].continue_()
+
+    expect(desk.locator("#path")).to_be_focused()
+    desk.unroute("**/desk.js")
 
 
 def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page, profile: Path) -> None:
