@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 from tests.fuzz.differential import compare, windows_of
 from tests.fuzz.sanitizers import can_sanitize, sanitized
 from tests.fuzz.windows import Windows, real_events
+from tests.tiers import slow
 
 SCANNER = ROOT / "ingest" / "readers" / "chrome" / "_scan.c"
 NUM_WINDOWS = 1_500
@@ -32,6 +33,7 @@ def test_no_window_is_read_otherwise_in_one_pass_than_by_decoding() -> None:
     assert tally.num_scanned > NUM_WINDOWS // 3
 
 
+@slow
 @pytest.mark.skipif(not can_sanitize(), reason="there is no gcc with libasan")
 def test_sanitizers_find_nothing_in_the_pass_in_c(tmp_path: Path) -> None:
     run = sanitized(

@@ -14,6 +14,7 @@ import stepscope
 from tests.conftest import ROOT
 from tests.house import imported, modules
 from tests.looped import looped
+from tests.tiers import slow
 
 SOURCE = ROOT / "src" / "stepscope" / "__init__.py"
 
@@ -71,6 +72,7 @@ def test_its_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert stepscope.Trace.open("run.trace").num_rows("steps") == 1
 
 
+@slow
 def test_none_of_our_modules_takes_a_name_from_the_front_door() -> None:
     offered = {f"stepscope.{name}" for name in stepscope.__all__}
     takers = {

@@ -14,7 +14,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stepscope.analyzers.diff.compare import Difference, diff
-from stepscope.engine.runs.scenario import Scenario
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.trace import Trace
@@ -26,10 +25,11 @@ from tests.engine.drawn_requests import requests
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import serve
 from tests.looped import looped
-from tests.tiers import examples
+from tests.tiers import examples, sampled, slow
 from tests.traces import trace_of
 
 Snapshot = dict[str, Any]
+NAMES = [each.name for each in SCENARIOS]
 Recorded = tuple[Trace, list[Snapshot]]
 Record = Callable[..., Recorded]
 
@@ -93,11 +93,11 @@ def _by_step(rows: list[Row], columns: tuple[str, ...]) -> dict[int, list[Any]]:
     return defaultdict(list, {step: sorted(told) for step, told in steps.items()})
 
 
-@looped("each", SCENARIOS, ids=lambda each: each.name)
+@pytest.mark.parametrize("name", sampled(NAMES, ["mix-admission", "fcfs-preemption"]))
 def test_before_and_after_part_where_everything_that_happened_first_differs(
-    recorded: Record, each: Scenario
+    recorded: Record, name: str
 ) -> None:
-    before, after = recorded(each.name, "before"), recorded(each.name, "after")
+    before, after = recorded(name, "before"), recorded(name, "after")
 
     found = diff(before[0], after[0])
 
@@ -241,6 +241,7 @@ def test_runs_that_differ_in_what_is_torn_of_both_are_equal() -> None:
     assert [diff(*pair).verdict for pair in ((ours, theirs), (theirs, ours))] == ["equal"] * 2
 
 
+@slow
 @given(requests, st.data())
 @settings(max_examples=examples(20))
 def test_one_changed_row_is_found_where_it_is(

@@ -17,6 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.looped import looped
 from tests.recorded import RUNS, RecordedRun
+from tests.tiers import slow
 from tests.traces import trace_of
 
 LATER_NS = 86_400_000_000_123
@@ -71,6 +72,7 @@ def again(trace: Trace, seed: int) -> Trace:
     return trace.replacing(frames, trace.manifest)
 
 
+@slow
 @looped("name", RUNS)
 def test_a_recorded_run_decides_as_it_does_when_ids_blocks_and_clock_are_others(
     recorded: Callable[[str], RecordedRun], name: str

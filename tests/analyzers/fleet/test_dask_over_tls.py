@@ -16,6 +16,7 @@ from stepscope.analyzers.fleet.dask_pool import DaskPool, check_address
 from stepscope.ingest.errors import ConfigError
 from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.tiers import slow
 
 dask, distributed = map(pytest.importorskip, ("dask", "distributed"))
 x509, hashes, serialization, ec = (
@@ -79,6 +80,7 @@ def cluster(tmp_path: Path) -> Iterator[Any]:
         made.close(timeout=180)
 
 
+@slow
 def test_over_tls_a_cluster_makes_the_same_archive(cluster: Any, tmp_path: Path) -> None:
     ranks = write_job(tmp_path / "job", job(2, num_steps=3), Look(), Look(swapped=4))
     imported(tmp_path / "here", ranks, pool=Here(), rules=RULES)

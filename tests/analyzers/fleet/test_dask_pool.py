@@ -19,6 +19,7 @@ from stepscope.ingest.errors import ConfigError, MissingExtra, StepscopeError
 from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.looped import looped
+from tests.tiers import slow
 
 distributed = pytest.importorskip("distributed")
 RULES = select(["COL", "TRC"])
@@ -37,6 +38,7 @@ def cluster() -> Iterator[Any]:
     made.close(timeout=180)
 
 
+@slow
 def test_a_cluster_makes_the_same_archive_and_goes_on_as_a_worker_dies(
     cluster: Any, tmp_path: Path
 ) -> None:

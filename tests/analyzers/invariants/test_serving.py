@@ -25,7 +25,7 @@ from stepscope.analyzers.rules.stv.stv010_silent_stall import SilentStall
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from tests.analyzers.absurd import Rows
 from tests.analyzers.invariants.faulty_serving import faulty_serving, serving_trace
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 # Thresholds turned down, so that nearly every trace has findings of some rules.
 TURNED_DOWN: tuple[Rule, ...] = (
@@ -50,6 +50,7 @@ SERVING = tuple(
 )
 
 
+@slow
 @given(faulty_serving, st.randoms(use_true_random=False))
 @settings(max_examples=examples(20))
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
@@ -58,6 +59,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random)
     assert _told(rows) == _told(shuffled)
 
 
+@slow
 @given(faulty_serving)
 @settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:

@@ -12,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.raw_gpu import Event, Run, length, run_of, shares
 from tests.ingest.kineto_files import slice_
 from tests.looped import looped
+from tests.tiers import slow
 
 TAGS = ("execute_context_{}(9)_generation_1(1)", "step[DECODE bs={}]", "step[EXTEND bs={} toks=9]")
 LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch", "hipMemcpyWithStream", "cudaMemcpyAsync")
@@ -79,6 +80,7 @@ def test_random_profiles_are_told_as_counting_by_hand_tells_them(tmp_path: Path,
     assert _spent(trace) == {cause: ns for cause, ns in shares(run).items() if cause != "idle"}
 
 
+@slow
 @looped("seed", range(20))
 def test_a_profile_without_steps_is_blamed_from_its_first_span_to_its_last_end(
     tmp_path: Path, seed: int

@@ -15,7 +15,7 @@ from stepscope.analyzers.many_runs.change_points import (
     least_values,
 )
 from tests.looped import looped
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 METRICS = 10
 CHANCE = 0.05 / METRICS
@@ -27,6 +27,7 @@ SPREADS = {
 }
 
 
+@slow
 @pytest.mark.parametrize("num", sampled([50, 200], [50]))
 @looped("spread", SPREADS)
 def test_at_most_1_in_20_tables_of_mere_noise_has_any_change(spread: str, num: int) -> None:

@@ -16,8 +16,8 @@ from stepscope.analyzers.summary.slo import slo_of
 from stepscope.ingest.errors import ConfigError, TraceError
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
-from tests.conftest import ROOT
 from tests.analyzers.rows import event, life
+from tests.conftest import ROOT
 from tests.looped import looped
 from tests.traces import trace_of
 

@@ -12,6 +12,7 @@ from stepscope.engine.faults import fault
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
+from tests.tiers import slow
 
 RULES = select(["COR004", "COR007", "COR008", "COR009", "COR01", "TRC002", "TRC004", "TRC005"])
 POLICIES = ("uniform", "per-core-slot", "all-idle-or-pending", "barrier", "reserve-group")
@@ -83,6 +84,7 @@ def test_one_scheduler_thread_for_24_groups_is_dispatch_bound(checked: Checked) 
     assert fired(checked("after", groups="24", threads="1", steps="1")) == {"COR009"}
 
 
+@slow
 @looped("variant", ["before", "after", *POLICIES])
 def test_no_admission_policy_does_any_of_this(checked: Checked, variant: str) -> None:
     assert fired(checked(variant)) == set()

@@ -18,6 +18,7 @@ from stepscope.engine.workloads.workload import RequestSpec, Workload
 from tests.analyzers.conftest import Record
 from tests.engine.rows import Rows
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -70,6 +71,7 @@ def test_without_a_reserve_mixed_batches_do_not_form_and_decodes_stall() -> None
     assert "prefill steps took" in stall.message
 
 
+@slow
 @looped(
     ("fault", "sizes", "fired"),
     [

@@ -125,6 +125,7 @@ def test_cor006_finds_what_reserving_groups_costs(checked: CheckVariant) -> None
     assert worst.message.startswith("AIV cores stood idle")
 
 
+@slow
 @looped("workload", ["moe-interleaved", "paged-attention", "qwen3-layer", "mix-starvation"])
 def test_the_guard_is_clean_under_every_rule(checked: CheckVariant, workload: str) -> None:
     _, result = checked("mix-admission", "after", workload=workload)

@@ -9,6 +9,7 @@ from stepscope.engine.scenarios.queue_workloads import CASES
 from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
 from tests.matrix import FIRES, codes
+from tests.tiers import slow
 
 
 def checked(
@@ -35,6 +36,7 @@ def test_each_report_is_found_in_before_and_silent_in_after(
     assert loud(after) == []
 
 
+@slow
 @looped(
     ("workload", "settings"),
     [

@@ -28,32 +28,20 @@ SAMPLES = [
     for path in sorted((ROOT / "sample_traces").iterdir())
     if path.suffix in KINDS
 ]
+NONE = "no real file: ../shared is absent"
 REAL = [
     str(Path("shared") / path.relative_to(SHARED))
     for folder in FOLDERS
     for path in (sorted((SHARED / folder).iterdir()) if (SHARED / folder).is_dir() else [])
     if path.suffix not in NO_TRACES
-]
-NONE = "no real file: ../shared is absent"
-EVERY = [*SAMPLES, *(REAL or [NONE])]
-SMALL_BYTES = 200_000
-
-
-def _is_small(name: str) -> bool:
-    path = ROOT.parent / name
-    files = path.rglob("*") if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files) < SMALL_BYTES
-
-
-LARGE = [name for name in REAL if not _is_small(name)] or [NONE]
-SMALL = [name for name in EVERY if name not in LARGE] or [NONE]
+] or [NONE]
 
 
 def each_file(test: Test) -> Test:
-    """Run a test on every file by its `name`: two items, of which that of large files is slow."""
+    """Run a test on every file by its `name`: on the samples, and in a slow item on real files."""
 
     @pytest.mark.parametrize(
-        "files", [pytest.param(SMALL, id="small"), pytest.param(LARGE, id="large", marks=slow)]
+        "files", [pytest.param(SAMPLES, id="samples"), pytest.param(REAL, id="real", marks=slow)]
     )
     @wraps(test)
     def run(files: list[str], **fixtures: Any) -> None:

@@ -17,6 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 CLIENT = ROOT / "tests" / "app" / "dap" / "client"
 TALKS = {path.name.removesuffix(".test.js") for path in CLIENT.glob("*.test.js")}
@@ -52,6 +53,7 @@ def fixed(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
     return path
 
 
+@slow
 @looped("talks", [*([talk] for talk in sorted(ALONE)), sorted(TALKS - ALONE)], ids=str)
 def test_a_client_talks_with_the_adapter(
     talks: list[str],

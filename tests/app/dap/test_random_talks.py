@@ -11,6 +11,7 @@ from stepscope.app.dap.adapter import Adapter
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLES = sorted(
@@ -92,6 +93,7 @@ class Talk:
         does(self.draw.choice(threads)["id"])
 
 
+@slow
 @looped("name", SAMPLES)
 def test_whatever_is_asked_of_a_sample_is_answered(name: str, sample_traces: Path) -> None:
     talk = Talk(Trace.open(sample_traces / name), Random(name))

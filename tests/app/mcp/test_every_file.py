@@ -85,6 +85,7 @@ def hold(
     assert most <= MOST_TOKENS
 
 
+@slow
 def test_no_answer_about_a_few_samples_is_over_the_limit(
     samples: Asked, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,6 +114,7 @@ def test_no_answer_about_a_recorded_run_is_over_the_limit(
     hold(Asked(recorded(name).folder), 1, capsys)
 
 
+@slow
 @pytest.mark.parametrize("number", sampled([4_000, 100_000], [4_000]))
 def test_very_many_requests_are_pages_like_any_other(tmp_path: Path, number: int) -> None:
     asked = Asked(many_requests(tmp_path, number))

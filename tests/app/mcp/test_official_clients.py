@@ -22,6 +22,7 @@ from tests.app.mcp.bearing import bearing
 from tests.app.mcp.test_over_stdio import COMMAND, TRACE
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 CLIENT = ROOT / "tests" / "app" / "mcp" / "client"
 PACKAGES = CLIENT / "node_modules"
@@ -133,6 +134,7 @@ def test_the_inspector_reads_a_page(node: str, tmp_path: Path, sample_traces: Pa
     assert read["contents"][0]["text"].startswith("# STV001 request-starved")
 
 
+@slow
 def test_the_inspector_asks_over_http(node: str, tmp_path: Path, address: str) -> None:
     run = subprocess.run(
         [node, str(INSPECTOR), "--cli", address, "--transport", "http", "--method", "tools/list"],

@@ -13,6 +13,7 @@ from stepscope.engine.runs.scenario import Options
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.engine.recorded_once import RecordedOnce
+from tests.tiers import slow
 
 
 def quiet(*_: object) -> None:
@@ -90,6 +91,7 @@ def test_a_choice_that_the_engine_refuses_is_said_and_the_others_go_on(
     assert lines[2].split()[:3] == ["0", "-", "-"]  # not measured, so not a number
 
 
+@slow
 def test_a_chart_has_a_line_for_each_choice_of_the_second_setting(
     recorded: Trace, tmp_path: Path
 ) -> None:

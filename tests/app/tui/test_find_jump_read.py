@@ -25,7 +25,7 @@ from tests.app.tui.stage import (
     state_of,
     text_of,
 )
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 
 @pytest.mark.parametrize("size", sampled([WIDE, NARROW], [NARROW]), ids=str)
@@ -88,6 +88,7 @@ async def test_by_a_click_on_a_finding(size: tuple[int, int]) -> None:
         assert "serve the oldest first" in details.text
 
 
+@slow
 async def test_by_clicks_on_the_findings_page_the_map_and_the_overview_and_lists_follow() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "3")
@@ -146,6 +147,7 @@ async def test_the_rules_own_findings_can_be_jumped_to() -> None:
         assert found.fix in said
 
 
+@slow
 async def test_what_does_not_fit_is_scrolled_to_and_a_lane_far_down_comes_into_view() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         await press(pilot, "n")

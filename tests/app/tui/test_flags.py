@@ -29,6 +29,7 @@ from tests.app.tui.stage import (
     state_of,
     until,
 )
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -66,6 +67,7 @@ async def test_a_flag_is_put_at_the_span_and_is_drawn_on_the_ruler_and_the_map()
         assert stories.FLAG_NOTE.split()[0] in app_of(pilot).query_one("#details", Details).text
 
 
+@slow
 async def test_flags_are_walked_listed_changed_and_taken_away() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         flags = app_of(pilot).own_flags()
@@ -128,6 +130,7 @@ async def test_what_is_wrong_with_a_line_is_said_and_nothing_is_put() -> None:
         assert names(pilot) == []
 
 
+@slow
 @pytest.mark.usefixtures("kept")
 async def test_a_flag_that_somebody_else_puts_appears_by_itself(
     sample_traces: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,8 +8,10 @@ from stepscope.app.tui.pages import PAGES
 from stepscope.ingest.merging.merge import merge
 from tests.app.tui.stage import opened, press, screen_text
 from tests.ingest.merging.pairs import profiled, recorded
+from tests.tiers import slow
 
 
+@slow
 async def test_every_page_opens_and_kernels_have_lanes_beside_the_recorded_steps(
     tmp_path: Path,
 ) -> None:

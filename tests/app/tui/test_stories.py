@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.pages.test_stops import look_for, step_bar
 from tests.app.tui.stage import RESULT, WIDE, app_of, opened, press, screen_text
+from tests.tiers import slow
 
 
 def shown(pilot: Pilot[None], side: str) -> str:
@@ -40,6 +41,7 @@ async def test_find_a_conflict_and_go_back_to_who_lost_the_block(sample_traces: 
             assert row in shown(pilot, "right")
 
 
+@slow
 async def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(
     sample_traces: Path,
 ) -> None:
@@ -62,6 +64,7 @@ async def test_why_a_request_waits_is_told_with_the_row_that_proves_it(sample_tr
         assert stories.PROOF in shown(pilot, "right")
 
 
+@slow
 async def test_what_the_fix_would_have_changed_is_asked_from_the_step_of_a_finding(
     sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

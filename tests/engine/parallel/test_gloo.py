@@ -133,6 +133,7 @@ def test_who_waits_for_a_rank_that_does_not_join_is_told_so_when_the_time_is_ove
     worker.leave("the test has ended")
 
 
+@slow
 def test_a_worker_that_refuses_has_told_the_head_why(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

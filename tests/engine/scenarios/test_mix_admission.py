@@ -47,6 +47,7 @@ def test_before_and_after_are_the_reported_policy_and_the_guard() -> None:
     assert SCENARIO.variants == ("before", "after", *POLICIES)
 
 
+@slow
 def test_the_table_tells_the_policies_apart() -> None:
     rows = {policy: run(policy).metrics for policy in POLICIES}
 

@@ -9,6 +9,7 @@ from stepscope.engine.faults import Fault, faults_of
 from tests.engine.recorded_once import RecordedOnce
 from tests.engine.scenarios.mix_runs import cached, run
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
@@ -93,6 +94,7 @@ def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
     assert float(small["makespan_us"]) > 1.3 * float(plain["makespan_us"])
 
 
+@slow
 @looped("fault", faults_of("mix-admission"))
 def test_a_fault_is_off_unless_it_is_asked_for(fault: Fault) -> None:
     faulty, plain = run("after", fault=fault.name), run("after", **fault.settings)

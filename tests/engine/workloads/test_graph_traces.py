@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
 from tests.random_configurations.tables import Tables
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 SCENARIO = MixAdmission()
@@ -187,6 +187,7 @@ def _real(name: str) -> Graphs:
     return found
 
 
+@slow
 @real
 @pytest.mark.parametrize("name", sampled(SWIMLANES, SWIMLANES[:1]))
 def test_a_real_swimlanes_graph_runs_under_every_policy(tmp_path: Path, name: str) -> None:

@@ -9,6 +9,7 @@ from stepscope.engine.runs.scenario import Options
 from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.ingest.merging.merge import merge
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     return Trace.open(path)
 
 
+@slow
 def test_every_span_is_of_the_step_that_the_engine_was_in(run: Trace) -> None:
     assert run.path is not None
     profile = Trace.open(run.path / "kineto.json.gz")

@@ -16,7 +16,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.real_files import profile
 from tests.ingest.writers.perfetto_engine import LOST, Ask, Rows
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 WALL_NS = 1_760_000_000_123_456_789
@@ -133,6 +133,7 @@ def test_perfetto_joins_the_ends_of_arrows(ask: Ask, tmp_path: Path) -> None:
     assert sorted(shown) == [("cpu of 0", "gpu of 0")] * 2 + [("cpu of 1", "gpu of 1")] * 2
 
 
+@slow
 def test_perfetto_opens_tracks_without_a_name(ask: Ask, tmp_path: Path) -> None:
     span = {"name": "step", "form": "slice", "dur_ns": 1}
 

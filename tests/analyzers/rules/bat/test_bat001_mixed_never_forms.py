@@ -15,6 +15,7 @@ from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -85,6 +86,7 @@ def test_a_real_engine_that_mixes_is_clean(shared_data: Path, name: str) -> None
     assert MixedNeverForms(max_steps=0).check(trace) == []
 
 
+@slow
 @each_scenario
 def test_engines_whose_prompts_fit_easily_are_clean(record: Record, scenario: str) -> None:
     assert MixedNeverForms().check(record(scenario)) == []

@@ -13,6 +13,7 @@ from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, event
 from tests.analyzers.serving_rows import chunk, row, token
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 EOS = {"engine": {"eos_token": 9}}
@@ -103,6 +104,7 @@ def test_faults_of_ending_are_found(record: Record, fault: str, count: int, says
     assert says in found.message
 
 
+@slow
 @each_scenario
 @looped("variant", ["before", "after"])
 def test_sound_engines_are_clean(record: Record, scenario: str, variant: str) -> None:

@@ -13,6 +13,7 @@ from tests.analyzers.engine_reports import decode_server, log_of, prefill_server
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import step
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SECOND = 1_000_000_000
@@ -165,6 +166,7 @@ def test_requests_that_are_all_dealt_to_one_rank_are_found(record: Record) -> No
     assert found.evidence["requests of rank 1"] == 1
 
 
+@slow
 def test_a_sound_engine_that_deals_in_turn_is_clean(record: Record) -> None:
     result = check(record("mixed-batches", "data-parallel"), (LoadImbalance(),))
 

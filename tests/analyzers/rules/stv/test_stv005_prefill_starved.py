@@ -8,6 +8,7 @@ from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row
 from tests.analyzers.serving_rows import decode, prefill
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 STARVED = {"reserved_tokens": 100, "num_waiting": 3}
@@ -50,6 +51,7 @@ def test_without_a_recorded_reserve_nothing_is_said() -> None:
     assert starved(*(decode(n, 40, num_waiting=3) for n in range(1, 9))) == []
 
 
+@slow
 @each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert PrefillStarved().check(record(scenario)) == []

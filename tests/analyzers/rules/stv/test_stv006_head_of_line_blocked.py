@@ -12,6 +12,7 @@ from tests.analyzers.conftest import Record, each_scenario
 from tests.analyzers.rows import Row, decision, event, life
 from tests.analyzers.serving_rows import decode, row
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 PAGED = {"engine": {"max_num_seqs": 8, "block_size": 16}}
@@ -165,6 +166,7 @@ def test_a_protocol_with_one_slot_makes_all_but_the_first_wait(
     assert sum(each.count for each in found) == num_found
 
 
+@slow
 @each_scenario
 def test_sound_engines_are_clean(record: Record, scenario: str) -> None:
     assert HeadOfLineBlocked().check(record(scenario)) == []

@@ -17,6 +17,7 @@ import pytest
 from tests.app.cli.conftest import Command
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.looped import looped
+from tests.tiers import slow
 
 PATIENCE_S = 180
 """A machine may be busy with other things; nothing here waits this long."""
@@ -78,6 +79,7 @@ def digest_in(out: str) -> str:
     return found[1]
 
 
+@slow
 def test_by_one_worker_and_by_two_an_archive_is_the_same(stepscope: Command, runs: Path) -> None:
     one = stepscope("fleet", runs, "--to", "one.archive", "--workers", 1)
     two = stepscope("fleet", runs, "--to", "two.archive", "--workers", 2)

@@ -9,6 +9,7 @@ from pathlib import Path
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_an_unchanged_run_has_the_same_bytes_and_exits_0(
@@ -53,6 +54,7 @@ def test_the_fix_is_compared_as_diff_does_it_and_exits_4(
     assert "STV001" in run.out
 
 
+@slow
 def test_a_program_gets_what_diff_gives_it(stepscope: Command, starved: Path) -> None:
     unchanged = json.loads(stepscope("replay", starved, "--format", "json").out)
     changed = json.loads(
@@ -142,6 +144,7 @@ def test_a_sweep_is_a_table_traces_and_a_page(
     assert "page.html: it exists; add --force" in again.err
 
 
+@slow
 def test_a_sweep_for_a_program_is_a_list(stepscope: Command, starved: Path) -> None:
     run = stepscope("replay", starved, "--sweep", "requests=4..8:4", "--format", "json")
 

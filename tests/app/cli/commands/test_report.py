@@ -12,6 +12,7 @@ from tests.analyzers.rows import life
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
@@ -99,6 +100,7 @@ def test_the_flags_that_were_put_on_a_trace_are_in_it_unless_they_are_left_out(
     assert "@storm" not in without.read_text("utf-8")
 
 
+@slow
 def test_an_slo_is_judged_as_blame_does_and_where_none_is_given_it_says_how(
     stepscope: Command, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from stepscope.app.cli.commands.skill import skill_text
 from stepscope.app.cli.main import COMMANDS
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 STORY = "goto 67\nstate\nprint waiting\nwhy req-07\n"
 SHOWN = [
@@ -41,6 +42,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, sample_traces: Path) -> Path
     return folder
 
 
+@slow
 @looped("line", SHOWN)
 def test_every_line_that_it_shows_runs(
     line: str, place: Path, stepscope: Command, monkeypatch: pytest.MonkeyPatch

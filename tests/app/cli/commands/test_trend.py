@@ -14,6 +14,7 @@ import pytest
 from stepscope.analyzers.many_runs.trace_row import VERSION, table_of
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 HOSTILE = "</script><script>owned=1</script><b>*x*</b>`|\x1b[31m"
 
@@ -58,6 +59,7 @@ def test_it_names_the_runs_between_which_a_level_changed(stepscope: Command, nig
     assert run.out.splitlines()[-1].startswith("1 change point; where nothing changed, at most 5%")
 
 
+@slow
 @looped("ending", ["parquet", "json", "csv"])
 def test_each_file_that_summary_writes_is_read(
     stepscope: Command, sample_traces: Path, ending: str

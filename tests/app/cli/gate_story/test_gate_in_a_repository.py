@@ -48,6 +48,7 @@ def test_a_commit_that_starves_somebody_fails_and_the_comment_says_who_when_and_
     assert "younger" in seen
 
 
+@slow
 def test_another_seed_alone_fails_nothing(stepscope: Command, runs: Path) -> None:
     check_others(stepscope, runs, runs / "others", len(OTHERS))
 
@@ -89,6 +90,7 @@ def test_check_against_the_runs_before_reports_only_what_is_new(
     assert "STV002 fcfs-inversion" in new.out
 
 
+@slow
 def test_the_gate_for_junit_and_for_github_says_the_same(
     stepscope: Command, runs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.app.debug.test_state import Truth
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SMALL = {"steps": "1", "requests": "3"}
@@ -45,6 +46,7 @@ def hanging(tmp_path_factory: pytest.TempPathFactory) -> tuple[Trace, Truth]:
     return record(out, truth, "late-part-hangs", **settings), truth
 
 
+@slow
 def test_a_device_that_hangs_is_at_every_instant_what_it_held(
     hanging: tuple[Trace, Truth],
 ) -> None:

@@ -16,6 +16,7 @@ from tests.app.mcp.questions.of_samples import AFTER, BEFORE, QUESTIONS
 from tests.app.mcp.questions.question import Question
 from tests.looped import looped
 from tests.recorded import RecordedRun
+from tests.tiers import slow
 
 EVERY = (*QUESTIONS, *OF_DATA, *OF_RECORDED)
 
@@ -70,12 +71,14 @@ def test_a_question_over_the_samples(
     check_answer(question, answers(samples, question))
 
 
+@slow
 @looped("question", OF_DATA, ids=asked_as)
 def test_a_question_over_real_files(question: Question, data: Asked, shared_data: Path) -> None:
     check_facts(question, Trace.open(shared_data / question.trace))
     check_answer(question, answers(data, question))
 
 
+@slow
 @looped("question", OF_RECORDED, ids=asked_as)
 def test_a_question_over_recorded_runs(
     question: Question, recorded: Callable[[str], RecordedRun]

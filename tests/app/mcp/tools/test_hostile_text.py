@@ -14,6 +14,7 @@ from tests.app.mcp.answering.test_sent_page import tokens_of
 from tests.app.mcp.asked import TOOLS_BY_NAME, Asked
 from tests.app.mcp.hostile import NAMES, ORDER, hostile_trace
 from tests.looped import looped
+from tests.tiers import slow
 
 TRACE = {"trace": "hostile.trace"}
 QUESTIONS: dict[str, dict[str, Any]] = dict.fromkeys(TOOLS_BY_NAME, TRACE) | {
@@ -51,6 +52,7 @@ def test_no_text_of_a_trace_stands_outside_the_data(hostile: Asked, tool: str) -
     assert tokens_of(page) <= MOST_TOKENS
 
 
+@slow
 @looped("tool", QUESTIONS)
 def test_no_control_and_no_markup_of_a_trace_is_sent(hostile: Asked, tool: str) -> None:
     page = hostile.page(tool, **QUESTIONS[tool])

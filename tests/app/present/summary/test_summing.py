@@ -22,6 +22,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, part
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.test_gpu_use import kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SLO = slo_of("ttft=500ms,tpot=50ms")
@@ -43,6 +44,7 @@ def column(table: Table, name: str) -> list[Any]:
     return [row[table.columns.index(name)] for row in table.rows]
 
 
+@slow
 @each_file
 def test_of_every_file_something_is_said(name: str) -> None:
     told = summed_up(opened(name))

@@ -12,6 +12,7 @@ from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.tui.pages.area import AreaPage, written_beside
 from stepscope.app.tui.widgets.prose import Prose
 from tests.app.tui.stage import WIDE, app_of, conflict_trace, opened, press, state_of, text_of
+from tests.tiers import slow
 
 RESULT = check(conflict_trace())
 
@@ -78,6 +79,7 @@ async def test_a_mark_is_summed_written_to_a_file_and_a_row_goes_to_its_spans(
     )
 
 
+@slow
 async def test_a_folder_that_cannot_be_written_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,6 +100,7 @@ def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     assert (first.read_text(), second.name, second.read_text()) == ("one", "sums-2.csv", "two")
 
 
+@slow
 async def test_what_led_to_a_span_is_marked_and_a_path_is_told() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "2", "j", "j", "l", "l", "x")

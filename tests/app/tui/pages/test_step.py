@@ -23,6 +23,7 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -105,6 +106,7 @@ async def test_events_stop_between_steps() -> None:
         assert state_of(pilot).cursor_ns == 2_000
 
 
+@slow
 async def test_a_request_is_followed_through_the_steps() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "colon", "7", "enter")

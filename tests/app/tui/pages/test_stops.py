@@ -19,6 +19,7 @@ from tests.app.tui.stage import (
     settle,
     text_of,
 )
+from tests.tiers import slow
 
 NOTHING_FOUND = CheckResult("trace", (), {}, {}, ())
 
@@ -50,6 +51,7 @@ async def test_a_condition_is_looked_for_forward_and_back() -> None:
         assert "step 6 of 12" in step_bar(pilot)
 
 
+@slow
 async def test_hits_are_marked_over_the_load_of_the_whole_run() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await look_for(pilot, "break passed-over")

@@ -29,6 +29,7 @@ from tests.app.tui.stage import (
     state_of,
     text_of,
 )
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -91,6 +92,7 @@ async def test_l_walks_along_the_lane_and_the_details_name_the_span() -> None:
         assert "core_spans row" in said.lower()
 
 
+@slow
 async def test_a_marked_range_tells_how_long_and_how_busy_it_is() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2", "j", "m", "l", "m")
@@ -189,6 +191,7 @@ async def test_the_mouse_hides_states_selects_zooms_drags_and_marks() -> None:
         assert state_of(pilot).mark == (plot.time(50), plot.time(70))
 
 
+@slow
 async def test_tabs_the_footer_headers_and_the_map_can_be_clicked() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         tabs = text_of(app_of(pilot).query_one(Tabs))

@@ -18,6 +18,7 @@ from tests.app.both_fronts import stories
 from tests.app.tui.paired_pages.both_stage import before_and_after, both_of, compared, words
 from tests.app.tui.stage import NARROW, WIDE, press, screen_lines, screen_text
 from tests.app.tui.test_odd_traces import hostile_trace
+from tests.tiers import slow
 
 
 def notices(pilot: Pilot[None]) -> list[str]:
@@ -53,6 +54,7 @@ async def test_compare_before_and_after(sample_traces: Path) -> None:
         assert "B − A" in words(pilot)
 
 
+@slow
 async def test_both_move_and_are_exchanged_as_one(sample_traces: Path) -> None:
     async with compared(before_and_after(sample_traces), NARROW) as pilot:
         await press(pilot, "2", "D", "t")
@@ -74,6 +76,7 @@ async def test_both_move_and_are_exchanged_as_one(sample_traces: Path) -> None:
         assert "only B: " in screen_text(pilot)
 
 
+@slow
 async def test_exchanging_compares_and_sums_up_beside_the_screen(
     sample_traces: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +108,7 @@ async def test_the_other_of_a_lane_is_told_beside_what_is_selected(sample_traces
         assert "a marked range of both" in screen_text(pilot)
 
 
+@slow
 async def test_what_is_of_one_trace_alone_says_so(sample_traces: Path) -> None:
     async with compared(before_and_after(sample_traces), WIDE) as pilot:
         for number, key in enumerate(("F", "H", "L"), 1):
@@ -120,6 +124,7 @@ async def test_hostile_names_are_harmless_in_both() -> None:
             assert "\x1b" not in screen_text(pilot)
 
 
+@slow
 async def test_flags_of_either_stand_on_its_own_ruler_and_are_gone_to(
     sample_traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from stepscope.app.tui.ink import blend, ink, readable_on
 from stepscope.app.tui.light_ground import in_light
 from stepscope.app.tui.plot.span_bars import Plot, paint_spans
 from tests.app.tui.stage import RESULT, WIDE, conflict_trace, press, settle
+from tests.tiers import slow
 
 PAGES = "123456"
 DARK_SURFACES = {palette.BACKGROUND, palette.PANEL, palette.RAISED, palette.BORDER}
@@ -27,6 +28,7 @@ def colours_of(picture: str) -> set[str]:
     return {each.upper() for each in re.findall(r"#[0-9a-fA-F]{6}", inside)}
 
 
+@slow
 async def test_every_page_is_drawn_on_a_light_ground_and_as_it_was_behind_it() -> None:
     app = StepscopeApp(conflict_trace(), RESULT)
     async with app.run_test(size=WIDE) as pilot:

@@ -11,6 +11,7 @@ from stepscope.app.kept import recent
 from stepscope.app.kept.flags import Flag
 from tests.app.tui.stage import RESULT, app_of, conflict_trace, opened, press, screen_text, settle
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
 
@@ -40,6 +41,7 @@ async def test_a_trace_is_opened_by_its_path_and_is_looked_at_anew() -> None:
         assert recent.recent() == [SAMPLE]
 
 
+@slow
 async def test_one_that_was_opened_last_is_chosen_from_the_list() -> None:
     recent.opened(SAMPLE)
     async with opened(conflict_trace(), RESULT) as pilot:

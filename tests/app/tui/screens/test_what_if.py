@@ -27,6 +27,7 @@ from tests.app.tui.stage import (
     settle,
     until,
 )
+from tests.tiers import slow
 
 ENDLESS = "import time; time.sleep(600)"
 """What a run does in place of its own process, until it is ended."""
@@ -64,6 +65,7 @@ async def type_in(pilot: Pilot[None], words: str) -> None:
     await press(pilot, "enter")
 
 
+@slow
 async def test_choices_are_moved_between_and_taken_into_the_line(before: Trace) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")

@@ -55,6 +55,7 @@ def test_an_empty_trace_says_so(visit: Open) -> None:
     expect(page.locator("#nothing")).to_be_visible()
 
 
+@slow
 def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> None:
     trace = Trace.open(shared_data / "kineto" / "hta_event_sync_trace.json.gz")
     opened = visit(trace)
@@ -68,6 +69,7 @@ def test_bare_spans_of_a_profiler_are_shown(visit: Open, shared_data: Path) -> N
     assert page.locator("#pinned .row").count() == 1
 
 
+@slow
 def test_names_of_kernels_leave_room_for_the_rest_of_the_bar_and_open_by_the_pointer(
     visit: Open,
 ) -> None:

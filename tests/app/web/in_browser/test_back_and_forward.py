@@ -7,6 +7,7 @@ from playwright.sync_api import Page
 
 from tests.app.web.in_browser.conftest import Visit, begin
 from tests.app.web.in_browser.hands import SMALL, Open, press, view
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -65,6 +66,7 @@ def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(rev
     assert seen(page) == first
 
 
+@slow
 def test_a_copied_address_opens_the_same_view(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()

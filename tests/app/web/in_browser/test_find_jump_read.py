@@ -21,6 +21,7 @@ from tests.app.web.in_browser.hands import (
     view,
 )
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS, US
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -68,6 +69,7 @@ def test_an_address_shows_the_same_view_again(revisit: Open) -> None:
     assert before["hide"] == ["decode"]
 
 
+@slow
 def test_back_and_forward_go_through_what_was_looked_at(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()

@@ -116,6 +116,7 @@ def test_scrolling_back_leaves_the_newest_step_and_a_key_returns(
     page.wait_for_function(AT_END)
 
 
+@slow
 def test_nothing_is_asked_while_it_is_held_or_hidden(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:
@@ -156,6 +157,7 @@ def begun(page: Page) -> Iterator[list[str]]:
     page.remove_listener("request", note)
 
 
+@slow
 def test_what_needs_every_row_says_so_and_what_goes_wrong_is_told_in_a_line(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:

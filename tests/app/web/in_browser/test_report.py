@@ -17,7 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import PATIENCE_MS
 from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace, loaded_of
 from tests.conftest import ROOT
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -154,6 +154,7 @@ def test_zooming_and_the_whole_run_again_move_the_window(opened: Opened) -> None
     assert page.locator("#window").bounding_box() == wide
 
 
+@slow
 def test_another_trace_is_chosen_and_where_they_diverge_is_bracketed(opened: Opened) -> None:
     samples = (
         ROOT / "sample_traces" / f"fcfs-preemption-{end}.trace" for end in ("before", "after")

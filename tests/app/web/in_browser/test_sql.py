@@ -13,6 +13,7 @@ from stepscope.app.kept.queries import asked, asked_before
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import SMALL, Open, address, view
 from tests.app.web.small_traces import HOSTILE, SCRIPT, US, conflict_trace
+from tests.tiers import slow
 
 READ: dict[str, Callable[[Path], pl.DataFrame]] = {
     "csv": pl.read_csv, "parquet": pl.read_parquet, "json": pl.read_json,
@@ -49,6 +50,7 @@ def run(opened: Visit) -> None:
     opened.settle()
 
 
+@slow
 def test_a_table_is_completed_by_tab_and_a_column_by_the_mouse(revisit: Open) -> None:
     page = revisit(SMALL).go("?tab=sql")
     line(page).press_sequentially("select 1 from st")
@@ -120,6 +122,7 @@ def test_hostile_text_in_an_answer_is_text(revisit: Open) -> None:
     assert page.evaluate("window.hacked") is None
 
 
+@slow
 def test_arrows_bring_back_what_was_asked_before(visit: Open) -> None:
     asked("select 1 as one")
     asked("select 2 as two")

@@ -10,6 +10,7 @@ from tests.app.debug.small_traces import hits_on_two_ranks
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import SMALL, Open, address, press, view
 from tests.app.web.small_traces import HOSTILE
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 RANKS = hits_on_two_ranks()
@@ -70,6 +71,7 @@ def test_buttons_lead_from_hit_to_hit_and_the_way_back_is_in_the_history(revisit
     expect(page.locator("#told")).to_have_text(f"{HIT_GLYPH} hit 2 of 3")
 
 
+@slow
 def test_a_link_to_a_hit_between_steps_shows_the_same_to_whoever_opens_it(revisit: Open) -> None:
     opened = revisit(SMALL)
     opened.go()

@@ -74,6 +74,7 @@ def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> No
     expect(told.locator("#what-choices")).to_contain_text(stories.ASKED)
 
 
+@slow
 def test_what_the_fix_changed_is_that_the_condition_is_met_nowhere(revisit: Open) -> None:
     opened = revisit(sample(stories.AFTER))
     page = opened.go()

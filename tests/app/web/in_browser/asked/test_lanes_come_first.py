@@ -16,6 +16,7 @@ from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import PATIENCE_MS, WRONG, Visit, begin, stand
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, press
+from tests.tiers import slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -59,6 +60,7 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldUp]:
     held.let_go.set()
 
 
+@slow
 def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_have(
     unchecked: Visit, rules: HeldUp
 ) -> None:
@@ -78,6 +80,7 @@ def test_lanes_are_there_before_the_rules_have_run_and_findings_come_when_they_h
     assert rules.num_begun == 1
 
 
+@slow
 def test_what_one_looks_at_stays_when_the_rules_have_run(unchecked: Visit, rules: HeldUp) -> None:
     page = unchecked.go("?sel=0@50000")
     before = page.locator("#position").inner_text(), page.url
@@ -88,6 +91,7 @@ def test_what_one_looks_at_stays_when_the_rules_have_run(unchecked: Visit, rules
     assert (page.locator("#position").inner_text(), page.url) == before
 
 
+@slow
 def test_a_link_to_a_finding_waits_for_the_rules(unchecked: Visit, rules: HeldUp) -> None:
     page = unchecked.page
     page.goto(f"{unchecked.url}?finding=COR001.1")
@@ -98,6 +102,7 @@ def test_a_link_to_a_finding_waits_for_the_rules(unchecked: Visit, rules: HeldUp
     assert "finding=COR001.1" in page.url
 
 
+@slow
 def test_who_asks_for_the_next_finding_gets_it_when_the_rules_have_run(
     unchecked: Visit, rules: HeldUp
 ) -> None:

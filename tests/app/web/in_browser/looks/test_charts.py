@@ -12,6 +12,7 @@ from tests.traces import trace_of
 pytestmark = pytest.mark.web
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "what"),
     [

@@ -16,6 +16,7 @@ from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit
 from tests.app.web.in_browser.hands import SMALL, Open, colours_in, view
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -80,6 +81,7 @@ def test_the_switch_goes_over_to_the_other_and_is_remembered(opened: Visit) -> N
     assert page.evaluate(GROUND) == BLACK
 
 
+@slow
 def test_only_a_pane_with_charts_is_made_anew_for_the_other_ground(opened: Visit) -> None:
     for tab, is_same in (("table", True), ("overview", False)):
         page = opened.go(f"?tab={tab}")
@@ -92,6 +94,7 @@ def test_only_a_pane_with_charts_is_made_anew_for_the_other_ground(opened: Visit
         forget(page)
 
 
+@slow
 def test_the_page_follows_the_system_again_once_both_are_the_same(opened: Visit) -> None:
     page = opened.go()
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import SMALL, Open
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -41,6 +42,7 @@ def drag(page: Page, name: str, x: int, y: int) -> None:
     page.mouse.up()
 
 
+@slow
 def test_edges_are_dragged_and_stay_where_they_were_put(opened: Visit) -> None:
     page = opened.go()
     assert sizes(page) == AS_AT_FIRST
@@ -99,6 +101,7 @@ def test_a_window_that_becomes_small_hides_no_panel_and_gives_back_what_was_want
     assert sizes(page) == wide
 
 
+@slow
 def test_what_a_browser_remembers_may_be_anything(opened: Visit) -> None:
     page = opened.page
     for said in ("null", "[1", '{"drawer": "x", "details": 1e99}'):

@@ -13,6 +13,7 @@ from tests.app.both_fronts import stories
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import OpenBoth, address, press, rows, sample, shown_range, view
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -96,6 +97,7 @@ def test_the_other_of_a_lane_is_told_beside_what_is_selected(revisit_both: OpenB
     expect(page.locator("#about")).to_contain_text("in B, at the same place")
 
 
+@slow
 def test_both_move_and_are_exchanged_as_one(visit_both: OpenBoth) -> None:
     opened = before_and_after(visit_both)
     page = opened.go("?align=time")

@@ -13,6 +13,7 @@ from tests.app.both_fronts import stories
 from tests.app.web.in_browser.conftest import Visit
 from tests.app.web.in_browser.hands import Open, address, press, view
 from tests.app.web.small_traces import conflict_trace
+from tests.tiers import slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -60,6 +61,7 @@ def test_a_flag_is_put_by_key_at_what_is_selected_and_read_in_both_fronts(
     )
 
 
+@slow
 def test_flags_are_walked_listed_changed_and_taken_away(storm: Visit, sample_traces: Path) -> None:
     flags = Flags(sample_traces / stories.BEFORE)
     first = (
@@ -89,6 +91,7 @@ def test_flags_are_walked_listed_changed_and_taken_away(storm: Visit, sample_tra
     expect(page.locator("#about")).to_contain_text("@later")
 
 
+@slow
 def test_a_flag_that_somebody_else_puts_appears_by_itself(
     storm: Visit, sample_traces: Path
 ) -> None:
@@ -102,6 +105,7 @@ def test_a_flag_that_somebody_else_puts_appears_by_itself(
     expect(page.locator("#flag-marks a")).to_have_attribute("title", "@theirs: hello")
 
 
+@slow
 def test_a_double_click_on_the_ruler_puts_one_and_a_click_goes_there(visit: Open) -> None:
     spans = [
         {"ts_ns": at * 1_000_000, "dur_ns": 900_000, "name": f"kernel {at}", "track": "stream 7"}
@@ -134,6 +138,7 @@ def test_a_double_click_on_the_ruler_puts_one_and_a_click_goes_there(visit: Open
     assert [each[0] for each in flags_in(page)] == ["flag-1"]
 
 
+@slow
 def test_what_is_wrong_with_a_name_is_said_and_escape_leaves_the_form_alone(revisit: Open) -> None:
     opened = revisit(conflict_trace())
     page = opened.go("?sel=1@0")

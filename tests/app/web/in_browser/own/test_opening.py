@@ -17,6 +17,7 @@ from stepscope.app.web.safety.access import Access
 from stepscope.app.web.start.trace_desk import Desk
 from tests.app.web.in_browser.conftest import WRONG
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 SAMPLE = ROOT / "sample_traces" / "mix-admission-before.trace"
@@ -77,6 +78,7 @@ def test_nothing_can_be_sent_before_the_script_of_the_page_is_there(desk: Page) 
     desk.unroute("**/desk.js")
 
 
+@slow
 def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page, profile: Path) -> None:
     desk.set_input_files("#file", profile)
 
