@@ -31,6 +31,7 @@ from stepscope.app.present.facts import (
     whereabouts,
 )  # fmt: skip
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
+from stepscope.app.present.inspected.span_wait import wait_blocks
 from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
 from stepscope.app.present.where import lane_name, when
@@ -98,6 +99,7 @@ def span_blocks(
         state = timeline.row(span.ref).get("category") or "span"
     yield Title(span.label or state)
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
+    yield from wait_blocks(span, timeline, trace)
     yield from _facts(client_ids(span, timeline, trace))
     yield Heading("when")
     yield Fact("starts", (when(span.start_ns, timeline, 1),))

@@ -24,7 +24,8 @@ PAGE = """<!DOCTYPE html>
 <body>
 <main id="desk" aria-busy="false">
 <h1>stepscope</h1>
-<noscript><p>This page needs JavaScript: without it, name the trace when stepscope is started.</p></noscript>
+<noscript><p>This page needs JavaScript. Without it, name the trace when you start
+stepscope.</p></noscript>
 <fieldset id="ways" disabled>
 <form id="by-path"><label for="path">a file or folder on this machine</label>
 <div class="line"><input id="path" type="text" autocomplete="off" spellcheck="false"

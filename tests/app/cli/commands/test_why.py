@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from stepscope.app.cli.main import cli
 from stepscope.ingest.storage.saving import save_trace
 from tests.app.debug.small_traces import waiting_on_rank_one
+from tests.conftest import ROOT
 from tests.engine.recorded_once import RecordedOnce
 
 
@@ -42,6 +43,40 @@ def test_without_a_place_it_asks_where_the_request_waited_last(trace: str) -> No
     done = CliRunner().invoke(cli, ["why", trace, "req-03"])
 
     assert done.stdout.startswith("req-03: running until: req-00 runs until ")
+
+
+def test_without_a_request_it_lists_who_waited_longest_and_the_command_for_one(trace: str) -> None:
+    done = CliRunner().invoke(cli, ["why", trace, "--limit", "2"])
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    summary, _, _, *rows, _, last = done.stdout.splitlines()
+    assert "the 2 that waited longest" in summary
+    assert len(rows) == 2
+    longest = rows[0].split()[0]
+    assert last.endswith(f"why {trace} {longest}")
+    chain = CliRunner().invoke(cli, ["why", trace, longest]).stdout.splitlines()[0]
+    assert " ".join(rows[0].split()[-6:]) in chain
+
+
+def test_without_a_request_the_json_has_the_same_rows(trace: str) -> None:
+    done = CliRunner().invoke(cli, ["why", trace, "--limit", "2", "--json"])
+
+    told = json.loads(done.stdout)
+    assert [row["root"] != "" for row in told["rows"]] == [True, True]
+    assert told["num_waited"] > 2
+
+
+def test_where_nobody_is_named_it_says_so_and_a_place_without_a_request_is_refused(
+    trace: str,
+) -> None:
+    profile = str(ROOT / "sample_traces" / "torch_profiler_cpu.json.gz")
+
+    done = CliRunner().invoke(cli, ["why", profile])
+    refused = CliRunner().invoke(cli, ["why", trace, "--at", "2"])
+
+    assert (done.exit_code, done.stdout.count("\n")) == (0, 1)
+    assert "names no requests" in done.stdout
+    assert "about one request" in str(refused.exception)
 
 
 def test_two_places_are_refused(trace: str) -> None:
