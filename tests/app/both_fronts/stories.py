@@ -51,6 +51,11 @@ WHY = "req-17 is preempted: another bucket runs: needs 0, free 32, held by req-3
 PROOF = "decisions: verdict=preempted subject=req-17 reason=another bucket runs"
 """The row behind the link."""
 
+CROWD, WAITER = "vllm_crowd.trace", "12-a98f2481"
+WAITED = "12-a98f2481 waited 196 ms; 74% of that time: too few KV blocks were free"
+WAITED_FOR = ("who held KV blocks, needed 4, free 1", "4-ab4d090e", "admit at 206.782187 ms")
+"""What one click on a bar of the timeline answers."""
+
 VARIANT, FIXED_STEPS = "after", 202
 DIVERGED_AT, DIVERGED_IN, DIVERGED_ROW = 3, "batch", 0
 DIVERGED_FROM, DIVERGED_TO = "req-29", "req-00"

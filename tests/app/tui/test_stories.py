@@ -13,7 +13,17 @@ from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.tui.pages.test_stops import look_for, step_bar
-from tests.app.tui.stage import RESULT, WIDE, app_of, opened, press, screen_text
+from tests.app.tui.pages.test_timeline import lanes_of
+from tests.app.tui.stage import (
+    RESULT,
+    WIDE,
+    app_of,
+    opened,
+    press,
+    screen_text,
+    settle,
+    text_of,
+)
 from tests.tiers import slow
 
 
@@ -62,6 +72,21 @@ async def test_why_a_request_waits_is_told_with_the_row_that_proves_it(sample_tr
 
         await press(pilot, "o")
         assert stories.PROOF in shown(pilot, "right")
+
+
+async def test_one_click_on_a_waiting_bar_says_why_it_waits(sample_traces: Path) -> None:
+    crowd = Trace.open(sample_traces / stories.CROWD)
+    async with opened(crowd, check(crowd), WIDE) as pilot:
+        await press(pilot, "2")
+        lines = text_of(lanes_of(pilot)).splitlines()
+        y = next(n for n, line in enumerate(lines) if stories.WAITER in line)
+        await pilot.click("#lanes", offset=(40, y))
+        await settle(pilot)
+
+        told = " ".join(app_of(pilot).query_one("#details", Prose).text.split())
+        assert stories.WAITED in told
+        for fact in stories.WAITED_FOR:
+            assert fact.lower() in told.lower()
 
 
 @slow

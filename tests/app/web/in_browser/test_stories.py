@@ -61,6 +61,26 @@ def test_why_a_request_waits_is_told_with_the_row_that_proves_it(revisit: Open) 
     expect(why).to_contain_text(stories.CAUSE)
 
 
+def test_one_click_on_a_waiting_bar_says_why_it_waits(revisit: Open) -> None:
+    opened = revisit(sample(stories.CROWD))
+    page = opened.go()
+    row = page.locator("#names .row", has_text=stories.WAITER).bounding_box()
+    canvas = page.locator("#canvas").bounding_box()
+    assert row
+    assert canvas
+
+    page.mouse.click(canvas["x"] + canvas["width"] / 5, row["y"] + row["height"] / 2)
+    opened.settle()
+
+    about = page.locator("#about")
+    expect(about).to_contain_text(stories.WAITED)
+    for fact in stories.WAITED_FOR:
+        expect(about).to_contain_text(fact, ignore_case=True)
+    about.get_by_role("link", name="4-ab4d090e").first.click()
+    opened.settle()
+    expect(about).to_contain_text("decode on request 4-ab4d090e")
+
+
 def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> None:
     opened = revisit(sample(stories.BEFORE))
     opened.go()
