@@ -11,7 +11,8 @@ import polars as pl
 from stepscope.app.debug.moments import Position
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.why.chain import Chain
-from stepscope.app.debug.why.subjects import number_of
+from stepscope.app.debug.why.evidence import Evidence
+from stepscope.app.debug.why.subjects import is_request, number_of
 from stepscope.app.debug.why.walk import why
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
@@ -29,6 +30,9 @@ def why_anywhere(
     On another rank it is asked at the same moment, and the chain says whose it is. `session_of`
     gives the session of a rank. Raises ConfigError as `why` does, where no rank has him.
     """
+    if is_of_other_rank(session, subject):
+        session = session_of(number_of(subject)[1])
+        return why(session, subject, session.moments.position(at.ts_ns))
     try:
         return why(session, subject, at)
     except ConfigError:
@@ -47,6 +51,19 @@ def rank_that_has(session: Session, subject: str) -> int:
     return session.rank if not ranks or session.rank in ranks else ranks[0]
 
 
+def is_of_other_rank(session: Session, subject: str) -> bool:
+    """Whether a rank is asked about whose requests, and not its collectives, give the answer."""
+    kind, number = number_of(subject)
+    evidence = Evidence.of(session)
+    return (
+        kind == "rank"
+        and number != session.rank
+        and number in ranks_of(session.trace, subject)
+        and not len(evidence.collectives)
+        and not is_request(evidence, subject.strip())
+    )
+
+
 def ranks_of(trace: Trace, subject: str) -> tuple[int, ...]:
     """The ranks that have rows about somebody, in order."""
     known = _KNOWN.setdefault(trace, {})
@@ -58,6 +75,11 @@ def ranks_of(trace: Trace, subject: str) -> tuple[int, ...]:
 
 def _rows(trace: Trace, subject: str) -> list[pl.LazyFrame]:
     kind, number = number_of(subject)
+    if kind == "rank":
+        own = pl.col("rank") == number
+        name = pl.col("request") == subject.strip()
+        named = trace.table("lifecycle").filter(name)
+        return [named, trace.steps.filter(own), trace.table("lifecycle").filter(own)]
     if kind == "task":
         return [trace.tasks.filter(pl.col("task") == number)]
     if kind == "core":

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from stepscope.analyzers.views.declared import is_by_priority
+from stepscope.analyzers.views.requests import waits
 from stepscope.app.debug.held.device_cores import device_cores
 from stepscope.app.debug.held.index import STEPS
 from stepscope.app.debug.reasons import COLUMNS, EVENTS
@@ -98,8 +99,25 @@ class Evidence:
         return rows.sort("ts_ns", maintain_order=True).collect()
 
     def ranks(self) -> list[int]:
-        """The ranks that are in a collective, or that this is of."""
-        return sorted({self.rank, *self.collectives["rank"].to_list()})
+        """All ranks of the trace."""
+        rows = [self.trace.table(name).select("rank") for name in ("steps", "lifecycle")]
+        of_rows = pl.concat(rows).drop_nulls().unique().collect()["rank"].to_list()
+        in_collectives = self.collectives["rank"].to_list()
+        return sorted({self.rank, *self.trace.manifest.ranks, *of_rows, *in_collectives})
+
+    @cached_property
+    def waits(self) -> pl.DataFrame:
+        """When requests of the rank waited: request, from_ns, to_ns, in order of time."""
+        rows = waits(self.trace).filter(pl.col("rank") == self.rank)
+        return rows.select("request", "from_ns", "to_ns").sort("from_ns", "request").collect()
+
+    def requests(self) -> list[str]:
+        """The requests of all ranks, in order of their names."""
+        events = self.trace.lifecycle.select("request")
+        is_about = pl.col("subject_kind") == "request"
+        decisions = self.trace.decisions.filter(is_about).select(request="subject")
+        names = pl.concat([events, decisions]).drop_nulls().unique().sort("request")
+        return names.collect()["request"].to_list()
 
     def cores(self) -> list[int]:
         """The cores that ever ran a block, or of which the manifest tells."""

@@ -28,6 +28,10 @@ def last_wait(session: Session, subject: str) -> Position:
         spans = told.spans.of(int(who.name))
         begun = [span["ts_ns"] for span in spans if span["ts_ns"] is not None]
         return session.moments.position(min(begun) - 1 if begun else end_ns)
+    if who.kind == "rank" and not len(told.collectives) and len(told.waits):
+        lasted = pl.col("to_ns") - pl.col("from_ns")
+        longest = told.waits.sort(lasted, descending=True, maintain_order=True)
+        return session.moments.position(longest["to_ns"][0] - 1)
     inside = told.collectives.filter(pl.col("rank") == told.rank)["ts_ns"].max()
     is_later = who.kind == "rank" and inside is not None
     return session.moments.position(max(end_ns, cast("int", inside)) if is_later else end_ns)

@@ -1,4 +1,7 @@
-"""Why a rank waits: the collective that it is in, and which rank has not joined it."""
+"""Why a rank waits: the collective that it is in, and which rank has not joined it.
+
+Without any collective, the request of the rank that has waited longest.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from typing import Any, cast
 
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.stops.whole_numbers import whole_number
 from stepscope.app.debug.why.at_position import View
 from stepscope.app.debug.why.chain import Link, Proof, Root, Subject
 from stepscope.app.debug.why.links import Hop, unknown
+from stepscope.app.debug.why.subjects import subjects_of
 
 Collective = dict[str, Any]
 
@@ -108,9 +113,7 @@ def _until(view: View, who: Subject, inside: Collective, what: str) -> Root:
 
 def _computes(view: View, who: Subject) -> Hop:
     if not len(view.told.collectives):
-        return Link(who, f"{who} is in no collective", view.at), unknown(
-            who, "no collective of any rank is recorded"
-        )
+        return _longest_waiting(view, who)
     link = Link(who, f"{who} is in no collective", view.at)
     step = view.step_row(view.at.step) if int(who.name) == view.told.rank else {}
     if step and step["dur_ns"] is not None:
@@ -120,6 +123,26 @@ def _computes(view: View, who: Subject) -> Hop:
         shown = Proof("steps", step["step"], step["ts_ns"], step["seq"])
         return link, Root("running until", who, says, "a shorter step", shown)
     return link, Root("not waiting", who, "it is in no collective here", "")
+
+
+def _longest_waiting(view: View, who: Subject) -> Hop:
+    """Where no collective is recorded: to the request of the rank that has waited longest."""
+    waits = view.told.waits
+    if not len(view.told.lifecycle):
+        link = Link(who, f"no collective and no request of {who} is recorded", view.at)
+        says = "why follows requests, tasks, cores, and ranks in collectives"
+        return link, Root("not recorded", who, says, subjects_of(view.told))
+    now = waits.filter(pl.col("from_ns") <= view.at.ts_ns, pl.col("to_ns") > view.at.ts_ns)
+    if now.is_empty():
+        says = f"none of {times(len(view.told.lifecycle.names()), 'request')} waits here"
+        link = Link(who, f"no request of {who} waits", view.at)
+        return link, Root("not waiting", who, says, subjects_of(view.told))
+    name, from_ns, _ = now.row(0)
+    says = (
+        f"{times(now.height, 'request')} of {who} wait{'s' if now.height == 1 else ''} here, "
+        f"{name} longest, since {view.clock(from_ns)}"
+    )
+    return Link(who, says, view.at), Subject("request", name)
 
 
 def _group(inside: Collective) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import cast
 
@@ -10,6 +12,7 @@ from stepscope.app.debug.why.chain import Kind, Subject
 from stepscope.app.debug.why.evidence import Evidence
 from stepscope.ingest.errors import ConfigError
 
+NUM_NAMED = 8
 _NUMBERED = re.compile(r"(?P<kind>task|core|rank)[ :=-]?(?P<number>\d{1,18})")
 
 
@@ -26,10 +29,29 @@ def subject_of(told: Evidence, text: str) -> Subject:
     plain = name.removeprefix("request ").strip()
     if is_request(told, plain):
         return Subject("request", plain)
-    requests = {*told.lifecycle.names(), *told.about_requests.names()}
-    near = get_close_matches(plain, sorted(map(str, requests)), n=3)
-    todo = f"did you mean {', '.join(near)}?" if near else "name a request of the trace"
+    near = get_close_matches(plain, told.requests(), n=3)
+    todo = f"did you mean {', '.join(near)}?" if near else subjects_of(told)
     raise ConfigError(f"the trace has no request {plain!r}", todo=todo)
+
+
+def subjects_of(told: Evidence) -> str:
+    """What `why` takes of this trace, and a command to go on with."""
+    requests = told.requests()
+    if not requests:
+        return (
+            f"it has {_named('rank', told.ranks())} and no request; "
+            "`stepscope check TRACE` judges what it has"
+        )
+    return (
+        f"it has {_named('rank', told.ranks())} and {_named('request', requests)}, "
+        f"as in `stepscope why TRACE {shlex.quote(requests[0])}`"
+    )
+
+
+def _named(noun: str, names: Sequence[object]) -> str:
+    more = f" and {len(names) - NUM_NAMED:,} more" if len(names) > NUM_NAMED else ""
+    listed = ", ".join(map(str, names[:NUM_NAMED]))
+    return f"{noun}{'s' if len(names) > 1 else ''} {listed}{more}"
 
 
 def number_of(text: str) -> tuple[str, int]:
@@ -41,9 +63,8 @@ def number_of(text: str) -> tuple[str, int]:
 def _numbered(told: Evidence, kind: str, number: int) -> Subject:
     known = {"task": told.tasks.names, "core": told.cores, "rank": told.ranks}[kind]()
     if number not in known:
-        few = ", ".join(map(str, known[:8]))
-        todo = f"it has {few}{' …' if len(known) > 8 else ''}" if known else f"it has no {kind}s"
-        raise ConfigError(f"the trace has no {kind} {number}", todo=todo)
+        there = f"it has {_named(kind, known)}, " if known and kind != "rank" else ""
+        raise ConfigError(f"the trace has no {kind} {number}", todo=there + subjects_of(told))
     return Subject(cast("Kind", kind), str(number))
 
 

@@ -10,9 +10,12 @@ from click.testing import CliRunner
 
 from stepscope.app.cli.main import cli
 from stepscope.ingest.storage.saving import save_trace
-from tests.app.debug.small_traces import waiting_on_rank_one
+from stepscope.ingest.trace import Trace
+from tests.app.debug.small_traces import two_ranks, waiting_on_rank_one
 from tests.conftest import ROOT
 from tests.engine.recorded_once import RecordedOnce
+from tests.looped import looped
+from tests.traces import trace_of
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +95,55 @@ def test_who_waits_on_another_rank_is_found_there(tmp_path: Path) -> None:
 
     assert told.exit_code == 0, told.output
     assert told.output.startswith("late of rank 1, as rank 0 has none such: ")
+
+
+def why_of(trace: Trace, path: Path, *words: str) -> str:
+    save_trace(trace, path / "some.trace")
+    result = CliRunner().invoke(cli, ["why", str(path / "some.trace"), *words])
+    return result.output if result.exception is None else str(result.exception)
+
+
+@looped("rank", [0, 1])
+def test_a_rank_without_collectives_is_answered_by_its_request_that_waited_longest(
+    rank: int, tmp_path: Path
+) -> None:
+    text = why_of(waiting_on_rank_one(), tmp_path, f"rank {rank}")
+
+    first, link, *rest = text.splitlines()
+    name = ("early", "late")[rank]
+    assert name in link
+    assert any(line.startswith(f"2. {name}") for line in rest)
+    assert ("needs 1, free 0" in text) == (rank == 1)
+    assert "no collective of any rank" not in first
+
+
+def test_a_rank_of_reports_alone_is_answered_with_what_why_takes_and_what_to_run_next(
+    tmp_path: Path,
+) -> None:
+    text = why_of(two_ranks(), tmp_path, "rank 1")
+
+    assert text.startswith("rank 1: not recorded: ")
+    assert "ranks 0, 1" in text
+    assert "no request" in text
+    assert "stepscope check" in text
+
+
+def test_a_subject_that_is_not_there_is_refused_with_the_ranks_and_requests_that_are(
+    tmp_path: Path,
+) -> None:
+    for subject in ("rank 7", "zzz"):
+        text = why_of(waiting_on_rank_one(), tmp_path, subject)
+        assert f"no {'request' if subject == 'zzz' else 'rank'} " in text
+        assert "ranks 0, 1" in text
+        assert "early" in text
+        assert "late" in text
+        assert "stepscope why" in text
+
+
+def test_a_request_of_the_name_of_a_rank_is_the_request(tmp_path: Path) -> None:
+    rows = [{"rank": 0, "step": 1, "ts_ns": 5, "request": "rank 1", "event": "arrive"}]
+
+    text = why_of(trace_of(lifecycle=rows, ranks=(0, 1)), tmp_path, "rank 1")
+
+    assert "it is in no collective" not in text
+    assert "request" in text or "rank 1 waits" in text
