@@ -27,8 +27,8 @@ TEMPO_ROOT = "batches"
 SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
 """The second is what the first was called before 2022."""
 RESOURCE = "resource"
-DEPTH = 8
-"""So many brackets are around a span."""
+DEPTH = 9
+"""So many brackets are around a span of an array of wrapped exports."""
 ERROR = (2, "STATUS_CODE_ERROR")
 _SCOPE_NAMES = ("scope", "instrumentationLibrary")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")

@@ -1,4 +1,4 @@
-"""Reader of spans of OpenTelemetry: OTLP's JSON, one object or one a line, as collectors write."""
+"""Reader of spans of OpenTelemetry: OTLP's JSON, one object, an array or one a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stepscope.ingest.readers.otlp.own import Origin
 from stepscope.ingest.readers.otlp.tables import lifecycle_of, spans_of
 from stepscope.ingest.readers.profile_tables import profile_tables
 from stepscope.ingest.readers.seam import OneFile
-from stepscope.ingest.readers.text.json_records import JsonRecords, begins_object
+from stepscope.ingest.readers.text.json_records import JsonRecords
 
 BACKWARDS = "end before begin taken as its begin"
 _MOST_SHOWN = 64
@@ -40,11 +40,12 @@ class OtlpReader(OneFile):
     one_per_rank = False
 
     def sniff(self, head: bytes, path: Path) -> bool:
-        """Tell an object that names spans of resources."""
+        """Tell an object, or an array of objects, that names spans of resources."""
         is_tempo = f'"{TEMPO_ROOT}"'.encode() in head and any(
             f'"{scopes}"'.encode() in head for scopes in SCOPES
         )
-        return begins_object(head) and (f'"{ROOT}"'.encode() in head or is_tempo)
+        is_json = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+        return is_json and (f'"{ROOT}"'.encode() in head or is_tempo)
 
     def read(
         self, path: Path, progress: Progress | None, limits: Limits = DEFAULTS

@@ -237,6 +237,37 @@ def test_answers_of_jaeger_and_tempo_hold_the_same_spans(tmp_path: Path, wrap: A
     assert rows(trace, "spans", "track") == ["vllm / vllm.llm_engine"]
 
 
+@looped("indent", [None, 2])
+@looped("wrap", [
+    lambda each: each,
+    lambda each: {"result": each},
+    lambda each: {"batches": each["resourceSpans"]},
+])  # fmt: skip
+def test_an_array_of_exports_holds_the_spans_of_all(
+    tmp_path: Path, wrap: Any, indent: int | None
+) -> None:
+    exports = [exported(SERVED), exported(request(2, 1, 4)), exported(request(3, 2, 4))]
+    (tmp_path / "array.json").write_text(json.dumps([wrap(each) for each in exports], indent=indent))
+
+    trace = Trace.open(tmp_path / "array.json")
+    by_line = opened(tmp_path, *(wrap(each) for each in exports))
+
+    assert trace.manifest.closed
+    for table in ("lifecycle", "spans"):
+        assert trace.table(table).collect().equals(by_line.table(table).collect())
+
+
+def test_an_array_of_exports_that_is_cut_off_keeps_its_whole_spans(tmp_path: Path) -> None:
+    text = json.dumps([exported(SERVED), exported(request(2, 1, 4))])
+    first = len(json.dumps(exported(SERVED)))
+    for at in (first + 1, first + 200, len(text) - 1):
+        (tmp_path / "cut.json").write_text(text[:at])
+        trace = Trace.open(tmp_path / "cut.json")
+        assert not trace.manifest.closed
+        assert "cmpl-1" in trace.lifecycle.collect()["request"]
+        assert any("cut off" in note for note in report_of(trace).notes)
+
+
 def test_metrics_and_logs_among_the_lines_are_no_spans(tmp_path: Path) -> None:
     trace = opened(tmp_path, {"resourceMetrics": [{"a": 1}]}, exported(span("a", 0, 1)))
 
