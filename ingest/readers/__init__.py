@@ -62,8 +62,9 @@ def reader_of(path: Path) -> Reader:
     for reader in readers():
         if reader.sniff(head, path):
             return reader
-    if foreign := import_module(f"{__name__}.foreign").known_as(head):
-        raise UnknownFormat(foreign.what, where=str(path), todo=foreign.todo)
+    refusal: UnknownFormat | None
+    if refusal := import_module(f"{__name__}.foreign").refusal_of(head, path):
+        raise refusal
     what = "the directory holds no trace" if path.is_dir() else "the file's format is not known"
     known = ", ".join(reader.name for reader in readers())
     raise UnknownFormat(what, where=str(path), todo=f"formats that can be read: {known}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +46,11 @@ SCRAPE_OFTEN = (
     "scrape it over time into one file: while sleep 5; do date +%s; curl -s "
     "http://localhost:8000/metrics; done > metrics.txt; or ask Prometheus for "
     "/api/v1/query_range; or open the server's log"
+)
+NONE_READ = "these are metrics of Prometheus, and no sample of an engine is among them"
+QUERY_AGAIN = (
+    "ask /api/v1/query_range for metrics that the engine has, over the time of the run: "
+    'query={__name__=~"vllm:.*"}, start, end and step=5s; or scrape the engine\'s /metrics'
 )
 THROUGHPUTS = {
     "vllm:prompt_tokens_total": "Avg prompt throughput",
@@ -103,9 +109,17 @@ class PrometheusReader(OneFile):
             ended = f"{error.what} ({error.todo})"
         clock = metrics.end()
         if clock is None:
-            raise UnknownFormat(ONE_SCRAPE, where=str(path), todo=SCRAPE_OFTEN)
+            what, todo = (ONE_SCRAPE, SCRAPE_OFTEN) if metrics.has_samples else (
+                NONE_READ + _listed(metrics.rows.skipped), QUERY_AGAIN
+            )  # fmt: skip
+            raise UnknownFormat(what, where=str(path), todo=todo)
         notes = [NO_TIMES] if clock == "none" else []
         return counter_trace(metrics.rows, NAME, clock, notes, ended or blocks.damage)
+
+
+def _listed(skipped: Mapping[str, int]) -> str:
+    counts = [f"{num:,} {what}" for what, num in skipped.items() if num]
+    return f" ({'; '.join(counts)})" if counts else ""
 
 
 def _is_json(head: bytes) -> bool:
@@ -183,6 +197,11 @@ class _Metrics:
         else:
             self.rows.num_rows += 1
             self._untimed.append((self.scrape, sample))
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether any sample was read."""
+        return bool(self.times or self._untimed)
 
     def end(self) -> str | None:
         """Add the samples without a time, and return the clock; None for a single moment."""

@@ -247,7 +247,9 @@ def test_an_array_of_exports_holds_the_spans_of_all(
     tmp_path: Path, wrap: Any, indent: int | None
 ) -> None:
     exports = [exported(SERVED), exported(request(2, 1, 4)), exported(request(3, 2, 4))]
-    (tmp_path / "array.json").write_text(json.dumps([wrap(each) for each in exports], indent=indent))
+    (tmp_path / "array.json").write_text(
+        json.dumps([wrap(each) for each in exports], indent=indent)
+    )
 
     trace = Trace.open(tmp_path / "array.json")
     by_line = opened(tmp_path, *(wrap(each) for each in exports))
