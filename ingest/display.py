@@ -67,10 +67,14 @@ def notes(manifest: Manifest) -> list[str]:
 
 def _lost(manifest: Manifest) -> list[str]:
     live = manifest.live_ranks
-    ended = [rank for rank in manifest.recovered or {} if rank not in live]
+    recovered = manifest.recovered or {}
+    damaged = [rank for rank, was in recovered.items() if is_damaged(was)]
+    ended = [rank for rank in recovered if rank not in live and rank not in damaged]
     lines = ["still recording: what was written so far is here"] if live else []
-    if not manifest.closed and (ended or not live):
+    if not manifest.closed and (ended or not (live or damaged)):
         lines.append("not closed: the recording ended before it was finished")
+    if damaged:
+        lines.append("damaged: files of the recording cannot be read, or not to their end")
     lines += [
         f"rank {rank}: {_recovered(was)}"
         for rank, was in (manifest.recovered or {}).items()
@@ -137,14 +141,20 @@ def _has_rows(was: object) -> bool:
     return isinstance(was, dict) and bool(was.get("rows"))
 
 
+def is_damaged(was: object) -> bool:
+    """Whether other files than a journal are damaged, by what a manifest says was recovered."""
+    return isinstance(was, dict) and was.get("damaged") is True
+
+
 def _recovered(was: object) -> str:
     if not isinstance(was, dict):
         return "recovered"
     rows = was.get("rows")
     num_rows = sum(n for n in rows.values() if isinstance(n, int)) if isinstance(rows, dict) else 0
     notes = was.get("notes")
-    extra = "".join(f"; {note}" for note in (notes if isinstance(notes, list) else ()))
-    return f"recovered {num_rows:,} rows, discarded {was.get('discarded_bytes', 0)} bytes{extra}"
+    texts = [str(note) for note in notes] if isinstance(notes, list) else []
+    counts = f"recovered {num_rows:,} rows, discarded {was.get('discarded_bytes', 0)} bytes"
+    return "; ".join(texts if is_damaged(was) and not num_rows else [counts, *texts])
 
 
 def _printable(line: str) -> str:

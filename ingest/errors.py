@@ -4,6 +4,7 @@ StepscopeError                  one line: what, where, what to do next
 ├── TraceError                  a trace cannot be read                   exit 3
 │   ├── UnknownFormat           no reader recognises the file
 │   ├── TruncatedTrace          it ends too early for anything to be kept
+│   ├── DamagedPart             a file of a recording is damaged
 │   ├── SchemaMismatch          a table is not what the schema says
 │   ├── NewerFormat             a newer stepscope wrote it
 │   └── LimitExceeded           hostile or absurd size, depth or count
@@ -49,6 +50,10 @@ class UnknownFormat(TraceError):
 
 class TruncatedTrace(TraceError):
     """The file ends before anything in it can be kept."""
+
+
+class DamagedPart(TraceError):
+    """A file of a recording is damaged; its other files may be whole."""
 
 
 class SchemaMismatch(TraceError):

@@ -22,11 +22,14 @@ MERGED = "merged"
 """Where the configuration says which profiles were merged into a recording."""
 NOT_FOUND = "not_found"
 """Where it names what an adapter could not follow, as the engine has no such function."""
+UNREAD = "unread_columns"
+"""Where it names columns of its files that this version does not know."""
 STOPPED = "recording stopped"
 """How the note begins that says why a recorder recorded no more."""
 CLOCKS = ("wall", "virtual", "profiler", "none")
 """Kinds of clock; of "none", times say only in which order rows are."""
 MANIFEST_LIMIT_BYTES = 64 << 20
+_MEMBER = re.compile(r'\s*,?\s*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
 Json = dict[str, Any]
 
 
@@ -107,7 +110,8 @@ class Manifest:
     their distance says nothing) or partial; a table that is not named is absent. `workload` is
     enough to run it again. `dropped` counts rows per table that were given to the recorder and not
     recorded. `recovered` maps a writer to what was found in its unclosed journal: `{"rows": {table:
-    rows}, "live": whether it is still recorded, "discarded_bytes": bytes, "notes": [text]}`.
+    rows}, "live": whether it is still recorded, "discarded_bytes": bytes, "notes": [text]}`, with
+    `"damaged": True` where its manifest or Parquet files are damaged.
     """
 
     producer: str
@@ -212,6 +216,44 @@ def read_manifest(file: Path) -> Manifest:
     if file.stat().st_size > MANIFEST_LIMIT_BYTES:
         raise LimitExceeded("the manifest is larger than 64 MiB", where=str(file))
     return Manifest.from_json(file.read_bytes(), str(file))
+
+
+def read_cut_manifest(file: Path, writer: Writer) -> Manifest | None:
+    """What a manifest that is cut off says before its end; None where it is not cut off.
+
+    Whatever it does not say is unknown: it counts as not closed. Raises `NewerFormat`.
+    """
+    text = file.read_bytes().decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        found = _whole_members(text, text.find("{") + 1)
+    else:
+        return None
+    _check_version(found.get("format_version", 1), str(file))
+    fits = {name: value for name, value in found.items() if name in _SHAPES}
+    fits = {name: value for name, value in fits.items() if _SHAPES[name](value)}
+    unknown = {"producer": "unknown", "ranks": [writer.rank], "closed": False}
+    return _manifest(unknown | fits, str(file))
+
+
+def _whole_members(text: str, at: int, depth: int = 1) -> Json:
+    """The members of the object that begins before a place, up to the first that is cut off.
+
+    Of one that is cut off itself, down to a depth, its own whole members.
+    """
+    decoder, found = json.JSONDecoder(), {}
+    while member := _MEMBER.match(text, at):
+        name, at = json.loads(member[1], strict=False), member.end()
+        try:
+            found[name], at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            if depth and text[at : at + 1] == "{":
+                found[name] = _whole_members(text, at + 1, depth - 1)
+            break
+        if not text[at:].strip() and not isinstance(found[name], str | list | dict):
+            del found[name]  # more digits may have followed
+    return found
 
 
 def _is_int(value: object) -> bool:

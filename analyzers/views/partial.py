@@ -17,6 +17,7 @@ import polars as pl
 
 from stepscope.analyzers.views.known import any_row, knows
 from stepscope.ingest.columns import Table
+from stepscope.ingest.manifest import UNREAD
 from stepscope.ingest.schema import BY_NAME, ON_DEVICE, TABLES
 from stepscope.ingest.trace import Trace
 
@@ -59,8 +60,20 @@ def partial(trace: Trace) -> tuple[str, ...]:
     """
     if trace not in _partial:
         recorded = _other_sources(trace) if trace.manifest.is_recording else ()
-        _partial[trace] = (*missing_values(trace), *recorded, *_on_gpus(trace))
+        unread = _unread_columns(trace)
+        _partial[trace] = (*unread, *missing_values(trace), *recorded, *_on_gpus(trace))
     return _partial[trace]
+
+
+def _unread_columns(trace: Trace) -> list[str]:
+    names = trace.manifest.config.get(UNREAD)
+    if not isinstance(names, list) or not names:
+        return []
+    columns = "column" if len(names) == 1 else "columns"
+    return [
+        f"{columns} {', '.join(map(str, names))} of another version of stepscope cannot be read "
+        "and are left out: upgrade stepscope to see them"
+    ]
 
 
 def missing_values(trace: Trace) -> tuple[str, ...]:

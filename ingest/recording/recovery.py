@@ -260,17 +260,24 @@ def header_of(raw: bytes, file: Path, loss: Loss) -> Header | None:
             raise ValueError
         header = json.loads(raw[len(ROWS_MAGIC) : HEADER_BYTES].rstrip(b"\0"))
         check_format(header.get("version", 1), file)
-        return _parsed(header)
+        parsed = _parsed(header)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         loss.add(file, "the header is damaged", len(raw))
         return None
+    known = _columns_of(BY_NAME[parsed.table], parsed.form)
+    if unknown := [column.name for column in parsed.columns if column.name not in known]:
+        loss.add(file, f"columns of another version are left out: {', '.join(unknown)}")
+    return parsed
 
 
 def _parsed(said: Any) -> Header:
     table = BY_NAME[said["table"]]
     form, num_later = said.get("form", ROWS), said.get("num_later", 0)
     known = _columns_of(table, form)
-    columns = [known[name] for name, _ in said["columns"]]
+    columns = [
+        known[name] if name in known or form == LASTING else Column(name, Type(kind), "")
+        for name, kind in said["columns"]
+    ]
     header = Header(
         table.name, columns, dict(said["constants"]), said["num_places"], form, num_later
     )

@@ -22,7 +22,7 @@ from pathlib import Path
 import polars as pl
 
 from stepscope.ingest.columns import Table
-from stepscope.ingest.errors import SchemaMismatch, TraceError
+from stepscope.ingest.errors import DamagedPart, SchemaMismatch, TraceError
 from stepscope.ingest.format_version import check_format
 from stepscope.ingest.frames import Frame, conform, polars_schema
 from stepscope.ingest.manifest import Writer, manifest_files
@@ -98,9 +98,19 @@ def _covers(file: Path) -> tuple[int, int]:
 
 
 def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
-    """Scan Parquet files of one table; raises `TraceError` for one that is damaged or newer."""
+    """Scan Parquet files of one table.
+
+    Raises `TraceError` for one that is damaged or newer, or has a column that the table lacks.
+    """
     for file in files:
-        _check(table, file)
+        if unknown := unknown_columns(table, file):
+            what = f"unknown columns {', '.join(map(repr, unknown))}"
+            raise SchemaMismatch(what, where=str(file))
+    return scan_known(table, files)
+
+
+def scan_known(table: Table, files: list[Path]) -> pl.LazyFrame:
+    """Scan the columns of a table in Parquet files that `unknown_columns` has checked."""
     # Polars would look for `name=value` in every folder above the trace, too.
     wanted = polars_schema(table)
     less = {
@@ -114,6 +124,7 @@ def scan(table: Table, files: list[Path]) -> pl.LazyFrame:
         hive_partitioning=False,
         schema={**wanted, **{column: pl.Int64() for column, _ in less.values()}},
         missing_columns="insert",
+        extra_columns="ignore",
     )
     if not less:
         return found
@@ -194,7 +205,12 @@ def _types(table: Table) -> dict[str, str]:
     return pl.read_parquet_metadata(file.getvalue())
 
 
-def _check(table: Table, file: Path) -> None:
+def unknown_columns(table: Table, file: Path) -> list[str]:
+    """Return the columns of a Parquet file that the table does not have.
+
+    Raises `DamagedPart` for a damaged file, `NewerFormat`, and `SchemaMismatch` for a column whose
+    type does not fit.
+    """
     try:
         # Polars would take some characters of a path for a pattern.
         with file.open("rb") as opened:
@@ -203,12 +219,15 @@ def _check(table: Table, file: Path) -> None:
             found = pl.read_parquet_schema(opened)
         check_format(int(version), file)
     except (pl.exceptions.PolarsError, ValueError):
-        raise TraceError("the Parquet file is damaged", where=str(file)) from None
+        raise DamagedPart("the Parquet file is damaged", where=str(file)) from None
     whole = {_less(name, other): name for name, other in KEEPS_PACE.items()}
     told = pl.Schema({whole.get(name, name): kind for name, kind in found.items()})
     if told == polars_schema(table):
-        return
+        return []
+    unknown = [name for name in told if name not in table.names]
+    known = {name: kind for name, kind in told.items() if name in table.names}
     try:
-        conform(table, pl.LazyFrame(schema=told))
+        conform(table, pl.LazyFrame(schema=known))
     except SchemaMismatch as error:
         raise SchemaMismatch(error.what, where=str(file)) from None
+    return unknown

@@ -3,11 +3,12 @@
 ## What it finds
 A trace whose manifest says that the recording was not closed: the engine was killed, crashed, or
 ran out of disk, and the rows were recovered from the journal when the trace was opened. Or one that
-was closed, and had stopped before or lost rows: its disk was full. Or a file of another program
-that ends in the middle; what is whole in it was read. How many requests were
-open then is told where requests are recorded. It is placed at the step that was under way: the
-first of which no end was recorded after the last that did end. A recording whose program still
-writes it is none of these: it has not ended.
+was closed, and had stopped before or lost rows: its disk was full. Or one with a file that is
+damaged or empty, or a manifest that is cut off; the files that are whole were read. Or a file of
+another program that ends in the middle; what is whole in it was read. How many requests were open
+then is told where requests are recorded. It is placed at the step that was under way: the first of
+which no end was recorded after the last that did end. A recording whose program still writes it is
+none of these: it has not ended.
 
 Where only the close is missing it is a note: every row that was given is there, the last step had
 ended, and no request was open.
@@ -46,10 +47,12 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import last_steps
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.requests import has_histories, requests
+from stepscope.ingest.display import is_damaged
 from stepscope.ingest.manifest import STOPPED, ReadReport
 from stepscope.ingest.trace import Trace
 
 FIX = "see in the last step what the engine was doing; close the recorder on the way out"
+FIX_OF_DAMAGE = "copy the recording again from where it was made; the files that are whole are read"
 FIX_OF_LOSS = "make room on the disk that it is recorded to, and record again"
 FIX_OF_FILE = "let the profiler or the log finish before its file is copied, and copy all of it"
 
@@ -82,12 +85,18 @@ class NotClosed:
         last = _last_step(trace, rank)
         num_rows, num_bytes = _counts(was if isinstance(was, Mapping) else {})
         num_open, num_came = _requests_of(trace, rank)
-        message = (
-            f"the recording of rank {rank}{f', {part},' if part else ''} was not closed: "
-            f"{times(num_rows, 'row')} recovered, "
-            f"{times(num_bytes, 'byte')} unreadable; what came later is missing"
-            f"{_open(num_open, num_came, last)}"
-        )
+        name = f"rank {rank}{f', {part},' if part else ''}"
+        if is_damaged(was):
+            message = (
+                f"files of the recording of {name} are damaged: {'; '.join(_texts(was)[:3])}"
+                f" ({times(num_bytes, 'byte')} unreadable)"
+            )
+        else:
+            message = (
+                f"the recording of {name} was not closed: {times(num_rows, 'row')} recovered, "
+                f"{times(num_bytes, 'byte')} unreadable; what came later is missing"
+                f"{_open(num_open, num_came, last)}"
+            )
         evidence: Evidence = {
             "rows recovered": num_rows,
             "discarded_bytes": num_bytes,
@@ -95,7 +104,8 @@ class NotClosed:
             "last step": last["step"],
             "requests open": num_open or None,
         }
-        found = finding(self, message, FIX, at=last, evidence=evidence)
+        fix = FIX_OF_DAMAGE if is_damaged(was) else FIX
+        found = finding(self, message, fix, at=last, evidence=evidence)
         is_all = not num_bytes and not num_dropped and not _notes(was)
         is_quiet = is_all and _is_between(trace, rank, last)
         return replace(found, severity=Severity.INFO) if is_quiet else found
@@ -154,6 +164,11 @@ def _counts(was: Mapping[str, Any]) -> tuple[int, int]:
 
 def _notes(was: Any) -> bool:
     return bool(was.get("notes")) if isinstance(was, Mapping) else True
+
+
+def _texts(was: Any) -> list[str]:
+    notes = was.get("notes") if isinstance(was, Mapping) else None
+    return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
 def _is_between(trace: Trace, rank: str, last: Mapping[str, Any]) -> bool:

@@ -224,6 +224,24 @@ def check_is_refused(trace: Path, file: str) -> None:
     assert {each: each.read_bytes() for each in trace.rglob("*") if each.is_file()} == before
 
 
+def test_a_column_of_another_version_in_a_journal_is_left_out_and_said(killed: Path) -> None:
+    expected = Trace.open(killed).steps.collect()
+    file = killed / "journal.rank=0" / "steps-000000.seg"
+    raw = file.read_bytes()
+    assert b'["tag", "str"]' in raw[:HEADER_BYTES]
+    file.write_bytes(raw.replace(b'["tag", "str"]', b'["mud", "str"]', 1))
+
+    trace = Trace.open(killed)
+
+    steps = trace.steps.collect()
+    assert steps.drop("tag").equals(expected.drop("tag"))
+    assert steps["tag"].null_count() == steps.height
+    notes = (trace.manifest.recovered or {})["0"]["notes"]
+    assert any("steps-000000.seg" in note and "mud" in note for note in notes)
+    close_recording(killed)
+    assert file.exists()  # the column can still be read by a version that knows it
+
+
 @pytest.mark.parametrize("version", ["0", "true", '"x"', "1.5"])
 def test_a_version_that_is_no_number_is_a_damaged_header(killed: Path, version: str) -> None:
     file = killed / "journal.rank=0" / "steps-000000.seg"

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from stepscope.analyzers.check.run import check
+from stepscope.analyzers.findings.finding import Severity
+from stepscope.analyzers.rules.trc.trc001_not_closed import NotClosed
+from stepscope.analyzers.views.partial import partial
+from stepscope.app.cli.commands.info import as_text
 from stepscope.ingest import frames
-from stepscope.ingest.errors import SchemaMismatch, TraceError, UnknownFormat, WriteError
+from stepscope.ingest.errors import (
+    NewerFormat,
+    SchemaMismatch,
+    TraceError,
+    UnknownFormat,
+    WriteError,
+)
 from stepscope.ingest.frames import polars_schema
 from stepscope.ingest.manifest import Manifest, ReadReport
 from stepscope.ingest.schema import COUNTERS
@@ -115,12 +127,96 @@ def test_a_folder_named_like_a_partition_confuses_nobody(tmp_path: Path) -> None
 
 
 @looped("size", [0, 3, 100, -20])
-def test_a_cut_parquet_file_is_named_when_the_trace_is_opened(tmp_path: Path, size: int) -> None:
+def test_a_cut_parquet_file_costs_its_rows_alone_and_is_named(tmp_path: Path, size: int) -> None:
     save_trace(some_trace(), tmp_path / "out.trace")
     file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
     file.write_bytes(file.read_bytes()[:size])
 
-    with pytest.raises(TraceError, match=r"rank=1/000000-000000.parquet: the Parquet file is dam"):
+    trace = Trace.open(tmp_path / "out.trace")
+
+    assert trace.steps.collect()["rank"].unique().sort().to_list() == [0, 2]
+    assert trace.num_rows("spans") == 1
+    assert trace.manifest.tables["steps"] == "partial"
+    assert trace.manifest.tables["spans"] == "complete"
+    assert not trace.manifest.closed
+    (damage,) = (trace.manifest.recovered or {}).values()
+    assert damage["discarded_bytes"] == file.stat().st_size
+    assert "steps/rank=1/000000-000000.parquet" in damage["notes"][0]
+    text = as_text(trace)
+    assert "steps/rank=1/000000-000000.parquet" in text
+    assert "ended before it was finished" not in text
+    (found,) = check(trace, [NotClosed()]).findings
+    assert found.severity is Severity.WARNING
+    assert "steps/rank=1/000000-000000.parquet" in found.message
+
+
+def test_a_trace_whose_parquet_files_are_all_broken_opens_without_rows(tmp_path: Path) -> None:
+    save_trace(some_trace(), tmp_path / "out.trace")
+    for file in (tmp_path / "out.trace").rglob("*.parquet"):
+        file.write_bytes(b"")
+
+    trace = Trace.open(tmp_path / "out.trace")
+
+    assert not any(trace.rows_by_table().values())
+    assert trace.manifest.scenario == "fcfs-preemption"
+    assert len((trace.manifest.recovered or {})["0"]["notes"]) == 2
+
+
+def test_a_column_that_this_version_does_not_know_is_left_out_and_said(tmp_path: Path) -> None:
+    save_trace(some_trace(), tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "steps" / "rank=1" / "000000-000000.parquet"
+    pl.read_parquet(file, hive_partitioning=False).with_columns(mood=1).write_parquet(file)
+
+    trace = Trace.open(tmp_path / "out.trace")
+
+    assert trace.steps.collect().equals(some_trace().steps.sort("rank", "ts_ns").collect())
+    assert trace.manifest.closed
+    assert any("steps.mood" in line for line in partial(trace))
+    assert "steps.mood" in as_text(trace)
+
+
+@looped("share", [0.02, 0.3, 0.6, 0.9, 0.99])
+def test_of_a_manifest_that_is_cut_off_what_it_says_before_is_used(
+    tmp_path: Path, share: float
+) -> None:
+    config = {"engine": {"max_num_seqs": 8}, "budget": 512}
+    trace = some_trace().replacing({}, replace(some_trace().manifest, report=None, config=config))
+    save_trace(trace, tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "manifest.json"
+    whole = Trace.open(tmp_path / "out.trace").manifest
+    text = file.read_text()
+    file.write_text(text[: int(share * len(text))])
+
+    cut = Trace.open(tmp_path / "out.trace")
+
+    assert cut.num_rows("steps") == 50
+    assert not cut.manifest.closed
+    assert set(cut.manifest.tables.values()) <= {"partial", "complete"}
+    for name in ("producer", "scenario", "ranks"):
+        if f'"{name}": ' in text[: max(0, int((share - 0.1) * len(text)))]:
+            assert getattr(cut.manifest, name) == getattr(whole, name)
+    assert cut.manifest.producer in {"test", "unknown"}
+    assert cut.manifest.config.items() <= whole.config.items()
+    assert "manifest.json" in as_text(cut)
+    assert any("manifest.json" in f.message for f in check(cut, [NotClosed()]).findings)
+
+
+def test_a_number_at_the_end_of_a_cut_manifest_is_not_taken_for_whole(tmp_path: Path) -> None:
+    save_trace(some_trace(), tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "manifest.json"
+    file.write_text('{"producer": "engine", "config": {"seed": 7, "budget": 51')
+
+    config = Trace.open(tmp_path / "out.trace").manifest.config
+
+    assert config == {"seed": 7}
+
+
+def test_a_cut_manifest_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+    save_trace(some_trace(), tmp_path / "out.trace")
+    file = tmp_path / "out.trace" / "manifest.json"
+    file.write_text('{"format_version": 99, "producer": "engine", "con')
+
+    with pytest.raises(NewerFormat, match="upgrade stepscope"):
         Trace.open(tmp_path / "out.trace")
 
 
