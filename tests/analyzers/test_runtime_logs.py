@@ -164,3 +164,33 @@ def test_a_stall_of_which_no_task_is_named_is_of_the_class_that_the_runtime_says
 def test_a_run_that_the_host_says_is_over_did_not_stall(tmp_path: Path) -> None:
     log = timed_out().replace("307/311", "311/311").replace("stuck_task_id=8", "stuck_task_id=-8")
     assert found(check(open_log(tmp_path, log)), "COR010") == []
+
+
+CODES = "[ERROR] validate_runtime_impl: simpler runtime failed: orch_error_code={} "
+CODES += "sched_error_code={} runtime_status=-{}\n"
+
+
+@looped(("codes", "error"), [
+    ((4, 0, 4), "DEP_POOL_OVERFLOW"), ((9, 0, 9), "EXPLICIT_ORCH_FATAL"),
+    ((0, 104, 104), "READY_QUEUE_OVERFLOW"), ((77, 0, 77), "error 77"),
+])  # fmt: skip
+def test_a_failure_that_names_no_task_is_the_verdict_of_the_runtime(
+    tmp_path: Path, codes: tuple[int, int, int], error: str
+) -> None:
+    result = check(open_log(tmp_path, CODES.format(*codes)))
+
+    (died,) = found(result, "STV023")
+    assert died.severity is Severity.ERROR
+    assert error in died.message
+    assert f"orch_error_code={codes[0]}" in died.message
+
+
+def test_the_failure_of_a_second_run_is_found_and_that_of_a_stall_is_told_once(
+    tmp_path: Path,
+) -> None:
+    result = check(open_log(tmp_path, timed_out() + CODES.format(5, 0, 5)))
+
+    assert loud(result) >= {"COR010", "STV023"}
+    (died,) = found(result, "STV023")
+    assert "INVALID_ARGS" in died.message
+    assert "STV023" not in loud(check(open_log(tmp_path, timed_out())))

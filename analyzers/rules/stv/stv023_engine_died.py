@@ -5,8 +5,9 @@ A fatal line of an engine: vLLM's `EngineCore encountered a fatal error` and `En
 SGLang's `Scheduler hit an exception` and `memory leak detected!`, its health checks that fail three
 times without a report in between, TensorRT-LLM's `Error in event loop`, `Hang detected` and an
 abort of MPI, llama.cpp's failed assertions and its `failed to decode the batch` without a later
-report, a CUDA or out-of-memory error, a watchdog timeout. The message names the exception that ends
-the traceback, and the last report before it.
+report, a CUDA or out-of-memory error, a watchdog timeout; and the `orch_error_code` with which the
+core-group runtime gives up a run of which its log names no task (COR010 has those with tasks). The
+message names the exception that ends the traceback, and the last report before it.
 
 Errors that processes log while the server is being stopped are not reported, unless the line that
 mentions the shutdown is itself fatal.
@@ -50,6 +51,7 @@ WHAT = {
     "Hang detected": "hangs by its own account",
     "Health check failed": "hangs by its own account",
     "failed to decode": "failed, and no report follows",
+    "error_code=": "failed by the runtime's own verdict",
 }
 """Of lines by which an engine does not say that it died."""
 
@@ -67,7 +69,7 @@ class EngineDied:
         """Tell whether the trace was read from a log, whose other lines were looked through."""
         report = trace.manifest.report
         sources = trace.manifest.config.get("sources")
-        return report is not None and isinstance(sources, dict)
+        return report is not None and (isinstance(sources, dict) or bool(report.messages))
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding, at the first fatal line."""

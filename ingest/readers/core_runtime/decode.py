@@ -269,7 +269,7 @@ class RuntimeLog:
 
     def _failed(self, said: str) -> None:
         if match := _FAILED.search(said):
-            self.run.failure = match[1]
+            self.run.failure, self.run.failure_line = match[1], self._line
 
     def _codes(self, said: str) -> None:
         """The host's verdict on a run, of which the next such line is of another run."""
@@ -281,6 +281,7 @@ class RuntimeLog:
         run = self._within_run()
         run.is_judged = True
         run.failure = run.failure or ERRORS.get(code, f"error {code}")
+        run.failure_line = self._line if run.failure_line is None else run.failure_line
 
     def _timeout(self, said: str) -> str:
         """What the host says of a stall: its class, how far the run came, and what is stuck where.

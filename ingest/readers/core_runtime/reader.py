@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 from stepscope.ingest.errors import LimitExceeded, TraceError
 from stepscope.ingest.frames import Frame
 from stepscope.ingest.limits import DEFAULTS, Limits
-from stepscope.ingest.manifest import ClockInfo, Manifest, ReadReport
+from stepscope.ingest.manifest import ClockInfo, LogMessage, Manifest, ReadReport
 from stepscope.ingest.progress import Progress
 from stepscope.ingest.readers.core_runtime.blocks import task_name
 from stepscope.ingest.readers.core_runtime.decode import MARKERS, RuntimeLog
@@ -32,6 +35,7 @@ from stepscope.ingest.readers.text.split import (
 DIGITS = "0123456789"
 """A number at the end of a line without its end may be half of one."""
 _OVERLAP_BYTES = 32
+MOST_MESSAGES = 64
 IN_ORDER = (
     "lines without a time, like the device's: in order, 1 µs apart; their distances mean nothing"
 )
@@ -68,7 +72,8 @@ class RuntimeLogReader(OneFile):
         log.skipped.update(lines.left_out())
         made = RuntimeTables(log)
         tables = made.tables()
-        manifest = _manifest(log, made, repaired, ended or blocks.damage)
+        messages = tuple(islice(_failures(log, tables.get("tasks")), MOST_MESSAGES))
+        manifest = _manifest(log, made, repaired, messages, ended or blocks.damage)
         return dict(tables), replace(
             manifest,
             tables={name: _state(name, log, closed=manifest.closed) for name in tables},
@@ -93,8 +98,25 @@ def _is_in_file(path: Path) -> bool:
     return False
 
 
+def _failures(log: RuntimeLog, tasks: pl.DataFrame | None) -> Iterator[LogMessage]:
+    """The failures of runs of which no task is left: those are all that tells of the failure."""
+    is_left = pl.col("outcome") == "pending"
+    left = set() if tasks is None else set(tasks.filter(is_left)["step"].to_list())
+    texts = {line: text for line, _, _, text in log.messages}
+    for number, run in enumerate(log.runs, 1):
+        if run.failure is None or run.failure_line is None or number in left:
+            continue
+        text = texts.get(run.failure_line, "")
+        ts_ns = log.places.ns(run.failure_line) if log.places.times else None
+        yield LogMessage("fatal", f"{run.failure}: {text}", ts_ns)
+
+
 def _manifest(
-    log: RuntimeLog, made: RuntimeTables, repaired: dict[str, int], damage: str | None
+    log: RuntimeLog,
+    made: RuntimeTables,
+    repaired: dict[str, int],
+    messages: tuple[LogMessage, ...],
+    damage: str | None,
 ) -> Manifest:
     closed = damage is None
     report = ReadReport(
@@ -103,6 +125,7 @@ def _manifest(
         repaired=repaired,
         inferred=made.inferred,
         notes=tuple(_notes(log, damage)),
+        messages=messages,
     )
     return Manifest(
         producer="simpler",

@@ -47,6 +47,7 @@ class Run:
     finish_line: int | None = None
     report_line: int | None = None
     failure: str | None = None
+    failure_line: int | None = None
     stall_class: str | None = None
     completed: tuple[int, int] | None = None
     left: dict[str, int] = field(default_factory=dict)
