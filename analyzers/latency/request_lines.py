@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.analyzers.latency.intervals import CODE, NUMBER_OF
+from stepscope.analyzers.views.declared import is_client_side
 from stepscope.analyzers.views.requests import REQUEST, ends, events, last_moment
 from stepscope.ingest.derive import states
 from stepscope.ingest.times import FAR_NS
@@ -109,8 +110,8 @@ def lines(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     it, the line begins when that received it and ends when the client had all of it; first_token_ns
     is then when the client had the first token, sampled_ns when the last of those was sampled that
     came with it, and
-    engine_first_token_ns when the engine sampled the first. A request
-    that ranks share is told by those that have its lifecycle, or else by the lowest.
+    engine_first_token_ns when the engine sampled the first, null where only clients were recorded.
+    A request that ranks share is told by those that have its lifecycle, or else by the lowest.
     """
     is_told = pl.col("told_ns").is_not_null()
     # An end of unknown time is an end: the request is counted as long as anything tells of it.
@@ -148,12 +149,13 @@ def untimed(trace: Trace, happened: Sequence[str]) -> pl.LazyFrame:
 def _told_or_seen(trace: Trace, scheduled: pl.LazyFrame) -> pl.LazyFrame:
     """When each request came, was sampled and given to the client, and when it was in batches."""
     at, brings = pl.col("ts_ns"), brings_tokens()
+    is_of_engine = pl.lit(not is_client_side(trace)) & (pl.col("event") == "first-token")
     told = events(trace).group_by(REQUEST).agg(
         came_ns=at.filter(pl.col("event") == "arrive").min(),
         told_ns=at.min(),
         received_ns=at.filter(pl.col("event") == "receive").min(),
         sampled_ns=at.filter(pl.col("event") == "first-token").min(),
-        engine_first_token_ns=at.filter(pl.col("event") == "first-token").min(),
+        engine_first_token_ns=at.filter(is_of_engine).min(),
         first_out_ns=at.filter(brings).min(),
         num_first=pl.col("num_generated").filter(brings).sort_by(at.filter(brings)).first(),
         last_out_ns=at.filter(pl.col("event") == "deliver").max(),

@@ -5,7 +5,8 @@ are those of vLLM's `benchmark_serving`, as the client sees them where a front e
 deliveries: TPOT is (latency - TTFT) / (tokens - 1). A client that does not stream, such as
 `LLM.generate`, gets all tokens at once: its TTFT is its latency, and it has no TPOT. The engine
 TTFT and engine TPOT are of the same request when the engine sampled its tokens, as in vLLM's
-`vllm:request_time_per_output_token_seconds`. Where no delivery was recorded they are the same.
+`vllm:request_time_per_output_token_seconds`. Where no delivery was recorded they are the same,
+and where only clients were recorded they are not known.
 """
 
 from __future__ import annotations

@@ -25,6 +25,11 @@ def is_one_run(trace: Trace) -> bool:
     return len({str(name).partition(" ")[0] for name in named}) < 2
 
 
+def is_client_side(trace: Trace) -> bool:
+    """Tell whether only clients were recorded, as in a benchmark's result, and no engine."""
+    return isinstance(_at(trace, "benchmarks"), list)
+
+
 def max_num_seqs(trace: Trace) -> int | None:
     """How many requests can run at once: `max_num_seqs`, or slots where these are fewer."""
     known = [_number(trace, "engine", "max_num_seqs"), num_slots(trace)]

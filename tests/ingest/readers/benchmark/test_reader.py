@@ -12,7 +12,9 @@ import pytest
 from stepscope.analyzers.check.run import check
 from stepscope.analyzers.diff.outcomes import totals
 from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.many_runs.trace_row import trace_row
 from stepscope.analyzers.summary.latencies import latencies
+from stepscope.analyzers.summary.slo import judged, slo_of
 from stepscope.ingest.errors import TraceError, UnknownFormat
 from stepscope.ingest.limits import Limits
 from stepscope.ingest.readers.benchmark.decode import NOT_A_TIME
@@ -70,6 +72,21 @@ def test_latencies_are_those_that_the_benchmark_measured(tmp_path: Path) -> None
 
     assert sorted(told["ttft_ns"].to_list()) == [250 * MS, 2_500 * MS]
     assert sorted(told["latency_ns"].to_list()) == [875 * MS, 2_500 * MS]
+
+
+def test_what_a_client_measured_is_not_called_the_engine_s(tmp_path: Path) -> None:
+    trace = opened(tmp_path, RESULT)
+
+    table = latencies(trace, blame(trace))
+
+    assert table["ttft_ns"].null_count() < len(table)
+    for name in ("engine_first_token_ns", "engine_ttft_ns", "engine_tpot_ns"):
+        assert table[name].null_count() == len(table), name
+    row = trace_row(trace, "result", check(trace, []))
+    assert row["ttft_p50_ns"] is not None
+    assert row["engine_ttft_p50_ns"] is None
+    met = judged(trace, blame(trace), slo_of("engine_ttft=1ms")).requests["met_engine_ttft"]
+    assert met.null_count() == len(met)
 
 
 def test_what_the_client_cannot_see_is_unknown_and_no_queue(tmp_path: Path) -> None:
