@@ -100,8 +100,8 @@ COLUMNS = (
            "that all ranks recorded"),
     Column("waiting_max", pl.Float64, "the most that waited on a rank"),
     Column("running_mean", pl.Float64, "requests that ran, in the same way"),
-    Column("kv_usage_mean", pl.Float64, "share of the KV cache that was in use, mean over ranks and "
-           "the time that all of them recorded"),
+    Column("kv_usage_mean", pl.Float64, "share of the KV cache that was in use, mean over ranks "
+           "and the time that all of them recorded"),
     Column("kv_usage_max", pl.Float64, "the most of it on a rank"),
     Column("gpu_busy", pl.Float64, "share of the time in which a GPU executed anything"),
     Column("gpu_exposed", pl.Float64, "share in which it communicated and computed nothing"),

@@ -67,7 +67,11 @@ def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(
 
 def test_nothing_can_be_sent_before_the_script_of_the_page_is_there(desk: Page) -> None:
     held: list[Route] = []
-    desk.route("**/desk.js", held.append)
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    desk.route("**/desk.js", hold)
     desk.reload(wait_until="commit")
 
     expect(desk.locator("#path")).to_be_disabled()
