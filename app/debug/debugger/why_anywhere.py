@@ -77,8 +77,7 @@ def _rows(trace: Trace, subject: str) -> list[pl.LazyFrame]:
     kind, number = number_of(subject)
     if kind == "rank":
         own = pl.col("rank") == number
-        name = pl.col("request") == subject.strip()
-        named = trace.table("lifecycle").filter(name)
+        named = trace.table("lifecycle").filter(request=subject.strip())
         return [named, trace.steps.filter(own), trace.table("lifecycle").filter(own)]
     if kind == "task":
         return [trace.tasks.filter(pl.col("task") == number)]

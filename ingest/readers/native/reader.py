@@ -86,7 +86,9 @@ class _Damage:
         recovered: dict[str, Any] = {**(manifest.recovered or {})}
         for writer, notes in self.notes.items():
             before = recovered.get(str(writer))
-            was = before if isinstance(before, dict) else {"rows": {}, "live": False}
+            was: dict[str, Any] = (
+                before if isinstance(before, dict) else {"rows": {}, "live": False}
+            )
             recovered[str(writer)] = {
                 **was,
                 "discarded_bytes": was.get("discarded_bytes", 0) + self.num_bytes[writer],

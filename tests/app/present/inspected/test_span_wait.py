@@ -103,7 +103,7 @@ def test_who_held_the_blocks_that_it_lacked_is_listed_with_a_place_on_the_timeli
     session = Debugger(crowd).session
     state = session.state_at(session.moments.at_step(session.moments.place_of(72) or 0))
     owners = Counter((state.kv_blocks or {}).values())
-    assert dict(held.rows) == owners
+    assert {row[0]: row[1] for row in held.rows} == owners
     assert all(isinstance(lead, AtSpan) for lead in held.leads)
     assert "12-a98f2481 waited 196 ms; 74% of that time" in str(blocks[0])
     assert facts(blocks)["ended by"].startswith("admit at")
