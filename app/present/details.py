@@ -31,6 +31,7 @@ from stepscope.app.present.facts import (
     whereabouts,
 )  # fmt: skip
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
+from stepscope.app.present.inspected.engine_gap import gap_blocks
 from stepscope.app.present.inspected.span_wait import wait_blocks
 from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
@@ -61,6 +62,8 @@ def selection_blocks(selection: Selection, timeline: Timeline, trace: Trace) -> 
         blocks += [*span_blocks(span, timeline, trace, with_path=selection.with_path)]
     if point:
         at_core = list(core_blocks(*point, timeline, trace))
+        if span is None:
+            blocks += gap_blocks(*point, timeline, trace)
         title = [Title(lane_name(timeline.lanes[point[0]]))]
         blocks += [*([] if blocks or not at_core else title), *at_core]
     return blocks

@@ -257,15 +257,20 @@ def _intervals(trace: Trace, request: str) -> pl.DataFrame:
     return known[key].filter(pl.col("request") == request)
 
 
+def session_of(trace: Trace, rank: int) -> Session | None:
+    """The debugger's session of a rank, made once; None where no state can be worked out."""
+    known = _SESSIONS.setdefault(trace, {})
+    if rank not in known:
+        try:
+            known[rank] = Session(trace, rank)
+        except StepscopeError:
+            known[rank] = None
+    return known[rank]
+
+
 def _view(trace: Trace, wait: Wait) -> View | None:
     """The engine as the last step before the end of a wait was formed; None without any state."""
-    known = _SESSIONS.setdefault(trace, {})
-    if wait.rank not in known:
-        try:
-            known[wait.rank] = Session(trace, wait.rank)
-        except StepscopeError:
-            known[wait.rank] = None
-    session = known[wait.rank]
+    session = session_of(trace, wait.rank)
     if session is None:
         return None
     moments = session.moments
