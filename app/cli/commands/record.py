@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -75,7 +76,8 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
 
     Prints the results of each variant: `outcome` says how its run ended, and - stands for what is
     not known, such as a latency where no request was served. --variant all skips a variant that
-    does not support the executor or a setting.
+    does not support the executor or a setting. Three lines at the end say what went wrong in the
+    first variant, which finding shows it, and which command to type next.
 
     mix-admission runs on the core groups of Ascend NPUs, each with a cube core (AIC) and two
     vector cores (AIV). A MIX task needs both kinds of core of one group at once.
@@ -121,6 +123,10 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
     print_table(("variant", *chosen.columns), [_row(chosen, each) for each in ran])
     for name, why in refused.items():
         click.echo(f"skipped {name}: {plain(str(why))}", err=True)
+    shown = next((result for result in ran if result.variant == "before"), ran[0])
+    if shown.path is not None:
+        for line in _what_went_wrong(shown.variant, shown.path):
+            click.echo(plain(line), err=True)
     return int(any(each.stopped for each in ran) and not faults)
 
 
@@ -134,6 +140,33 @@ def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunR
     if result.stopped:
         click.echo(f"warning: {name} was given up: {plain(result.stopped)}", err=True)
     return result
+
+
+def _what_went_wrong(variant: str, path: Path) -> tuple[str, str, str]:
+    """What went wrong in a run, which finding shows it, and the command to type next."""
+    from stepscope.analyzers.check.run import check
+    from stepscope.analyzers.findings.finding import SEVERITIES
+    from stepscope.analyzers.findings.wording import times
+    from stepscope.ingest.trace import Trace
+
+    look = f"look at it: stepscope tui {shlex.quote(str(path))}"
+    try:
+        with progress() as report:
+            report(f"checking {variant}", 0, None)
+            found = check(Trace.open(path))
+    except StepscopeError as error:
+        return f"{variant} was not checked: {error}", "finding: not known", look
+    if not found.findings:
+        judged = f"none of {times(len(found.counts), 'rule')} that could judge found anything"
+        return f"nothing went wrong in {variant}: {judged}", "finding: none", look
+    worst = min(found.findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    at = "" if worst.step is None else f", first at step {worst.step:,}"
+    return (
+        f"what went wrong in {variant}: {worst.message}",
+        f"finding: {worst.code} {worst.name}, {worst.severity}, "
+        f"{times(found.counts[worst.code], 'time')}{at}",
+        f"{look} --page findings",
+    )
 
 
 def _variants(chosen: Scenario, wanted: str | None, faults: Sequence[str]) -> tuple[str, ...]:

@@ -71,7 +71,8 @@ def test_it_serves_where_there_is_no_torch(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
 
-    assert (done.returncode, done.stderr) == (0, "recorded x.trace\n")
+    assert done.returncode == 0
+    assert done.stderr.startswith("recorded x.trace\n")
     assert "4/4" in done.stdout
 
 

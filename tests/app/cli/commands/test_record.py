@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from stepscope.analyzers.check.run import check
 from stepscope.engine.faults import FAULTS
 from stepscope.engine.scenarios import SCENARIOS
 from stepscope.engine.workloads.workload import Workload
@@ -48,6 +49,34 @@ def test_all_records_each_variant_into_a_folder_and_prints_the_table(
 
     assert {path.name for path in (tmp_path / "f").iterdir()} >= {"before.trace", "after.trace"}
     assert "STV001" in run.out.splitlines()[0]
+
+
+@looped("scenario", [each.name for each in SCENARIOS if each.name != "mixed-batches"])
+def test_it_ends_with_what_went_wrong_the_finding_and_the_next_command(
+    stepscope: Command, tmp_path: Path, scenario: str
+) -> None:
+    out = tmp_path / f"{scenario}.trace"
+
+    run = stepscope("record", scenario, "-o", out)
+
+    recorded, wrong, shown, following = run.err.splitlines()
+    worst = check(Trace.open(out)).findings[0]
+    assert recorded == f"recorded {out}"
+    assert worst.message in wrong
+    assert all(part in shown for part in (worst.code, worst.name, str(worst.severity)))
+    assert str(out) in following
+    assert worst.severity != "info"
+
+
+def test_where_nothing_is_found_it_says_how_many_rules_could_judge(
+    stepscope: Command, tmp_path: Path
+) -> None:
+    out = tmp_path / "fixed.trace"
+
+    run = stepscope("record", "waiting-queue", "--variant", "after", "-o", out)
+
+    judged = len(check(Trace.open(out)).counts)
+    assert f"none of {judged} rules that could judge" in run.err
 
 
 def test_a_trace_that_is_there_is_kept_unless_forced(stepscope: Command, tmp_path: Path) -> None:
