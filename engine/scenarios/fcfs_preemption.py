@@ -46,7 +46,7 @@ shows as `abort`.
   the first to come wait for the last, because those are shorter (STV003), and somebody is left
   out of half of the steps of decodes (STV018).
 - `after`: no finding; finish times rise in cohorts, of as many as fit, in order of arrival (in the
-  report 16 requests at 90 s, 16 at 181 s, 8 at 192 s), and the run ends a fifth sooner than
+  report 16 requests at 90 s, 16 at 181 s, the rest at 192 s), and the run ends a fifth sooner than
   `defer-only`. With `--set completions=bucketed` it does not.
 - `--fault NAME` (of `after`; `record --list` has them all) also switches on bugs of the queues, of
   the pool, of admission, and of what runs the batches:

@@ -18,8 +18,8 @@ A user watches text stop in the middle of a sentence. The median and even P99 of
 tokens hardly show it: a request of 500 tokens has one such gap, so judge by the maximum.
 
 ## Example
-    req-07 and 61 others got no token for up to 145.7 s (steps 5 to 498): 491 prefill steps took
-    145.1 s, 2 mixed steps took 600.0 ms
+    req-00 and 233 others got no token for up to 15.4 s (steps 4 to 512): 508 prefill steps took
+    15.4 s, 1 mixed step took 38.3 ms
 
     req-30 got no token for 1.9 s (steps 71 to 104): preempted 1 time, it waited 1.7 s to be
     resumed; meanwhile 32 decode steps took 1.7 s
@@ -31,8 +31,8 @@ and see KVB003 and KVB004. When other decodes are to blame: let every request ru
 again.
 
 ## References
-The report on mixed prefill and decode batches in ATOM: the worst stall fell from 145.7 s to 1.29 s;
-Sarathi-Serve (OSDI 2024) on generation stalls.
+The report on mixed prefill and decode batches in ATOM, where prompts took every step until the last
+was done; Sarathi-Serve (OSDI 2024) on generation stalls.
 """
 
 from __future__ import annotations
