@@ -99,3 +99,20 @@ def test_a_request_whose_kv_has_come_behind_a_head_that_stops_the_loop_is_found(
     (found,) = ReadyNotNoticed().check(record("waiting-queue", fault="half-the-pool-each"))
 
     assert (found.request, found.evidence["told last"]) == ("req-01", "its KV is on its way")
+
+
+def test_an_engine_that_looks_at_nobody_is_found_by_what_it_never_decided(record: Record) -> None:
+    settings = {"requests": "2", "budget": "121", "timeout_s": "7"}
+
+    trace = record("waiting-queue", fault="ready-not-looked-at", **settings)
+
+    codes = {finding.code for finding in check(trace).findings}
+    assert "STV020" in codes
+
+
+def test_a_recorder_that_tells_only_of_admissions_is_not_judged() -> None:
+    admitted = decision("request", "b", "admitted", 10, step=1)
+
+    trace = trace_of(steps=STEPS, lifecycle=ARRIVED, decisions=[admitted])
+
+    assert not ReadyNotNoticed().applies(trace)
