@@ -73,6 +73,17 @@ def when_formed(trace: Trace) -> pl.LazyFrame:
     return once(trace, "when formed", lambda: _when_formed(trace))
 
 
+def placed_batches(trace: Trace) -> pl.LazyFrame:
+    """Batch rows of requests, with the time and the order in which their step was formed."""
+    formed = when_formed(trace).select("rank", "step", "formed_ns")
+    placed = formed.sort("rank", "formed_ns", "step").with_columns(
+        place=pl.int_range(pl.len()).over("rank")
+    )
+    return trace.batch_rows.filter(pl.col("request").is_not_null()).join(
+        placed, on=["rank", "step"]
+    )
+
+
 def _when_formed(trace: Trace) -> pl.LazyFrame:
     known = pl.col("step").is_not_null() & pl.col("ts_ns").is_not_null()
     about_requests = pl.col("subject_kind") == "request"

@@ -12,6 +12,8 @@ BY_ONE = 10
 """How many requests must be as the engine has them for one that is not to be a contradiction."""
 BY_SOME = 2
 """As BY_ONE, where a request that is not lacks a part only, and no engine leaves out a part."""
+STEPS_AFTER = 2
+"""An engine that schedules ahead may have a request in one batch more than it needs."""
 AHEAD = 2
 """Tokens that an engine which schedules ahead may sample after the end of a request."""
 STOP_STRING = 16

@@ -17,7 +17,14 @@ In a recording without missing rows:
   step whose batch decodes some that continue;
 - a batch has rows but its step has none, or the batch and its step differ in their number of
   tokens;
-- more KV blocks are free than exist;
+- the batch of a step has another number of requests than the step says, unlike other steps;
+- more KV blocks are free or owned than exist, or a few steps say another number of KV blocks than
+  all others;
+- a request is in batches after a preemption and was not resumed, as others were;
+- a request ended at the last moment of the recording with a KV block or slot that it did not
+  release, and others released theirs by their end (KVB002 reports those that ended before);
+- a request never arrived, and others did: the engine ran nothing when the recording began, and
+  others were admitted before it;
 - a request releases a KV block or slot and continues without it: it was not preempted, did not end,
   and owns too few blocks for its next batch; or it releases one that it does not own;
 - a task ran no block on any core and was not skipped, but tasks that depend on it ran;
@@ -59,6 +66,7 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.rules.trc.contradictions import (
     COLUMNS,
+    STEPS_AFTER,
     of_batches,
     of_outputs,
     of_requests,
@@ -67,7 +75,16 @@ from stepscope.analyzers.rules.trc.contradictions import (
     part_not_started,
     without_a_block,
 )
-from stepscope.analyzers.views.batches import when_formed
+from stepscope.analyzers.rules.trc.missing_rows import (
+    more_owned_than_there_are,
+    never_arrived,
+    never_released,
+    never_resumed,
+    other_requests,
+    other_total,
+    too_many_free,
+)
+from stepscope.analyzers.views.batches import placed_batches, when_formed
 from stepscope.analyzers.views.declared import block_size, page_size
 from stepscope.analyzers.views.partial import missing_values
 from stepscope.analyzers.views.requests import ENDS, REQUEST, events
@@ -86,8 +103,6 @@ LEAST_RESET = 32
 """Tokens that a request goes back to have been reset, as KVB010 reports it."""
 LEAST_BLOCK = 8
 """Tokens of the smallest KV block; the sizes of larger ones are multiples of it."""
-STEPS_AFTER = 2
-"""An engine that schedules ahead may have a request in one batch more than it needs."""
 Way = Literal["backward", "forward"]
 
 
@@ -136,14 +151,16 @@ def _has_all_blocks(trace: Trace) -> bool:
 def _of_requests(trace: Trace) -> list[pl.LazyFrame]:
     """Contradictions about steps and requests, as far as their tables are whole."""
     whole = trace.manifest.is_whole
-    found = []
+    found = _of_blocks(trace)
     if whole("batch_rows", "lifecycle", "steps"):
         found += [_after_the_end(trace), _computed_jumps(trace), _computed_back(trace)]
-        found += of_batches(trace)
-    if whole("batch_rows", "lifecycle", "steps", "allocations"):
-        found += [_released_and_runs_on(trace), _released_twice(trace)]
+        found += [*of_batches(trace), never_arrived(trace), never_resumed(trace)]
     if whole("batch_rows", "steps"):
-        found += [_without_a_step(trace), _other_tokens(trace)]
+        found += [
+            _without_a_step(trace),
+            _other_tokens(trace),
+            _without_ended(trace, other_requests(trace)),
+        ]
     if whole("lifecycle"):
         found += of_requests(trace)
     if whole("tasks", "core_spans"):
@@ -153,19 +170,21 @@ def _of_requests(trace: Trace) -> list[pl.LazyFrame]:
     if whole("outputs", "lifecycle"):
         found += of_outputs(trace)
     if trace.has("steps"):
-        found += [_too_many_free(trace), *of_steps(trace)]
+        found += [too_many_free(trace), other_total(trace), *of_steps(trace)]
     return found
 
 
-def _batches(trace: Trace) -> pl.LazyFrame:
-    """Batch rows of requests, with the time and the order in which their step was formed."""
-    formed = when_formed(trace).select("rank", "step", "formed_ns")
-    placed = formed.sort("rank", "formed_ns", "step").with_columns(
-        place=pl.int_range(pl.len()).over("rank")
-    )
-    return trace.batch_rows.filter(pl.col("request").is_not_null()).join(
-        placed, on=["rank", "step"]
-    )
+def _of_blocks(trace: Trace) -> list[pl.LazyFrame]:
+    """Contradictions about KV blocks and slots, as far as their tables are whole."""
+    whole = trace.manifest.is_whole
+    found = []
+    if whole("batch_rows", "lifecycle", "steps", "allocations"):
+        found += [_released_and_runs_on(trace), _released_twice(trace)]
+    if whole("lifecycle", "allocations"):
+        found.append(never_released(trace))
+    if whole("steps", "allocations"):
+        found.append(more_owned_than_there_are(trace))
+    return found
 
 
 def _after_the_end(trace: Trace) -> pl.LazyFrame:
@@ -181,7 +200,7 @@ def _after_the_end(trace: Trace) -> pl.LazyFrame:
     sure = ended.join(again, on=REQUEST, how="left").filter(
         pl.col("moved_ns").is_null() | (pl.col("moved_ns") <= pl.col("ended_ns"))
     )
-    batches = _batches(trace)
+    batches = placed_batches(trace)
     formed = when_formed(trace).select("rank", "formed_ns").sort("formed_ns")
     before = (
         formed.with_columns(num_before=pl.int_range(1, pl.len() + 1).over("rank"))
@@ -214,7 +233,7 @@ def _after_the_end(trace: Trace) -> pl.LazyFrame:
 
 
 def _computed_jumps(trace: Trace) -> pl.LazyFrame:
-    batches = _batches(trace).filter(
+    batches = placed_batches(trace).filter(
         pl.col("num_computed").is_not_null(), pl.col("num_tokens").is_not_null()
     )
     moves = (
@@ -269,7 +288,7 @@ def _computed_back(trace: Trace) -> pl.LazyFrame:
         pl.lit(value=not sizes), *(computed % size == 0 for size in sizes)
     )
     return (
-        _batches(trace)
+        placed_batches(trace)
         .filter(computed.is_not_null(), pl.col("num_tokens").is_not_null())
         .sort(*REQUEST, "place")
         .with_columns(
@@ -330,6 +349,10 @@ def _other_tokens(trace: Trace) -> pl.LazyFrame:
         )
         .select(COLUMNS)
     )  # fmt: skip
+    return _without_ended(trace, found)
+
+
+def _without_ended(trace: Trace, found: pl.LazyFrame) -> pl.LazyFrame:
     if not trace.manifest.is_whole("lifecycle"):
         return found
     return found.join(_after_the_end(trace), on=["rank", "step"], how="anti")
@@ -387,7 +410,7 @@ _RESOURCE = pl.col("resource").replace({"kv-block": "KV block"})
 def _released_and_runs_on(trace: Trace) -> pl.LazyFrame:
     """Releases of admitted requests that run in later batches with too few blocks."""
     formed = pl.col("formed_ns")
-    batches = _batches(trace).sort(*REQUEST, "formed_ns", "step").select(
+    batches = placed_batches(trace).sort(*REQUEST, "formed_ns", "step").select(
         *REQUEST, "formed_ns", batch="step", following_ns=formed.shift(-1).over(REQUEST),
         reached=pl.col("num_computed").cast(pl.Int64) + pl.col("num_tokens"),
     )  # fmt: skip
@@ -457,25 +480,6 @@ def _missing_tokens(trace: Trace) -> pl.LazyFrame:
             says=pl.format(
                 "token {} of {} is missing, but token {} is there",
                 pl.col("before") + 1, "request", "position",
-            ),
-        )
-        .select(COLUMNS)
-    )  # fmt: skip
-
-
-def _too_many_free(trace: Trace) -> pl.LazyFrame:
-    return (
-        trace.steps.filter(pl.col("kv_blocks_free") > pl.col("kv_blocks_total"))
-        .group_by("rank")
-        .agg(
-            pl.col("step", "ts_ns", "kv_blocks_free", "kv_blocks_total").sort_by("ts_ns").first(),
-            num=pl.len(),
-        )
-        .select(
-            "rank", "step", "ts_ns", request=pl.lit(None, pl.String),
-            says=pl.format(
-                "{} KV blocks are free of {} in step {} ({} steps in all)",
-                "kv_blocks_free", "kv_blocks_total", "step", "num",
             ),
         )
         .select(COLUMNS)
