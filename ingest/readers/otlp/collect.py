@@ -130,6 +130,7 @@ class Collected:
             self._add_own(told)
         elif not own.is_phase(span.said) and (request := decode.request_of(span.said)):
             self._tell(request, span, decode.failure(said))
+            self.skipped.update(decode.unread_of(span.said))
             self._request_of[_id(said, "spanId")] = request.name
         else:
             self._add_stage(span, said)

@@ -12,7 +12,8 @@ as vLLM (`vllm/tracing`) and SGLang (`sglang/srt/tracing`) write them: `gen_ai.*
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +34,16 @@ ERROR = (2, "STATUS_CODE_ERROR")
 _SCOPE_NAMES = ("scope", "instrumentationLibrary")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 _SPAN_FIELDS = ("traceId", "spanId", "parentSpanId", "kind", "status", "traceState")
+_LATENCIES = (
+    "gen_ai.latency.time_in_queue", "gen_ai.latency.time_to_first_token", "gen_ai.latency.e2e",
+)  # fmt: skip
+_COUNTS = (
+    "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens", "gen_ai.request.max_tokens",
+    "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens",
+)  # fmt: skip
+_NUMBER = re.compile(
+    r"\s*\+?(?:\d{1,32}(?:\.\d{0,32})?|\.\d{1,32})(?:[eE][+-]?\d{1,3})?\s*", re.ASCII
+)
 _NS_PER_S = 10**9
 _LAST_S = 1 << 32
 _MOST_TOKENS = 1 << 48
@@ -145,9 +156,7 @@ def request_of(said: Json) -> Request | None:
         return None
     return Request(
         name,
-        _duration(said, "gen_ai.latency.time_in_queue"),
-        _duration(said, "gen_ai.latency.time_to_first_token"),
-        _duration(said, "gen_ai.latency.e2e"),
+        *(_duration(said, key) for key in _LATENCIES),
         _tokens(said, "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"),
         _tokens(said, "gen_ai.request.max_tokens"),
         _tokens(said, "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"),
@@ -184,9 +193,21 @@ def nanoseconds(value: object) -> int | None:
     return number if number is not None and 0 <= number < LIMIT_NS else None
 
 
+def unread_of(said: Json) -> Iterator[str]:
+    """What is said of each value of a request that is there and cannot be read."""
+    for key in _LATENCIES:
+        if said.get(key) is not None and _duration(said, key) is None:
+            yield f"values of {key} that are not a number of seconds"
+    for key in _COUNTS:
+        if said.get(key) is not None and _tokens(said, key) is None:
+            yield f"values of {key} that are not a number of tokens"
+
+
 def _duration(said: Json, key: str) -> int | None:
-    """Seconds as nanoseconds."""
+    """Seconds as nanoseconds; they may stand in quotes."""
     value = said.get(key)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     is_known = math.isfinite(value) and 0 <= value < _LAST_S

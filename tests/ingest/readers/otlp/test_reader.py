@@ -85,6 +85,33 @@ def test_a_request_s_span_tells_its_lifecycle_by_its_latencies(tmp_path: Path) -
     assert trace.manifest.tables["lifecycle"] == "inferred"
 
 
+def test_latencies_that_are_written_as_text_are_read(tmp_path: Path) -> None:
+    latencies = {"time_in_queue": "1.5", "time_to_first_token": " 2.0 ", "e2e": "9.5e0"}
+    texts = {f"gen_ai__latency__{name}": text for name, text in latencies.items()}
+    texts |= {"gen_ai__request__max_tokens": "64", "gen_ai__usage__completion_tokens": "20"}
+
+    trace, numbers = (
+        opened(tmp_path, exported(request(1, 0, 10, **texts))),
+        opened(tmp_path, exported(SERVED)),
+    )
+
+    assert trace.lifecycle.collect().equals(numbers.lifecycle.collect())
+    assert report_of(trace).skipped == {}
+
+
+@looped("value", ["soon", "", "nan", "inf", "-1", "1e400", "0x10", "1_0", True, -2.0, 1e300])
+def test_a_latency_that_cannot_be_read_is_counted(tmp_path: Path, value: Any) -> None:
+    said = {"gen_ai__latency__time_in_queue": value, "gen_ai__usage__completion_tokens": "many"}
+
+    trace = opened(tmp_path, exported(request(1, 0, 10, **said), request(2, 1, 3)))
+
+    assert "admit" not in trace.lifecycle.collect()["event"]
+    assert report_of(trace).skipped == {
+        "values of gen_ai.latency.time_in_queue that are not a number of seconds": 1,
+        "values of gen_ai.usage.completion_tokens that are not a number of tokens": 1,
+    }
+
+
 def test_what_a_span_does_not_tell_is_not_there(tmp_path: Path) -> None:
     trace = opened(tmp_path, exported(request(1, 0, 2)))
 
