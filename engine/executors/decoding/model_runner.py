@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from stepscope.engine.model.stream import Stream
 from stepscope.engine.requests.request import Request
 
 if TYPE_CHECKING:
-    from stepscope.engine.batch import Batch
+    from stepscope.engine.batch import Batch, Row
 
 
 class ModelRunner:
@@ -92,10 +92,15 @@ def tag(batch: Batch, *, is_halved: bool = False) -> str:
 
     `tbo=1` says that it `is_halved` for two-batch overlap, as in ATOM's labels.
     """
-    rows, tokens = len(batch.rows), batch.num_batched_tokens
     tbo = " tbo=1" if is_halved else ""
     if batch.kind == "mixed":
         return f"mixed[n_p={batch.num_prefill_tokens} n_d={batch.num_decode_tokens}{tbo}]"
-    if batch.kind == "prefill":
-        return f"prefill[bs={rows} tok={tokens}{tbo}]"
-    return f"decode[bs={rows} tok={tokens} d={rows}{tbo}]"
+    return segment_tag(batch.kind, batch.rows, tbo)
+
+
+def segment_tag(phase: str, rows: Sequence[Row], more: str = "") -> str:
+    """Return what a batch of one phase, or that part of a mixed one, is called in a profile."""
+    tokens = sum(row.num_tokens for row in rows)
+    if phase == "prefill":
+        return f"prefill[bs={len(rows)} tok={tokens}{more}]"
+    return f"decode[bs={len(rows)} tok={tokens} d={len(rows)}{more}]"

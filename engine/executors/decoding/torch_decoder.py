@@ -17,7 +17,7 @@ from torch.profiler import record_function
 
 from stepscope.engine.batch import PREFILL
 from stepscope.engine.executors import Digest, Execution
-from stepscope.engine.executors.decoding.model_runner import ModelRunner
+from stepscope.engine.executors.decoding.model_runner import ModelRunner, segment_tag
 from stepscope.engine.executors.segments.field_buffers import FieldBuffers, Fields, Values
 from stepscope.engine.executors.segments.split import TOKEN_FIELDS, Prepared, Split, plan_of
 from stepscope.engine.executors.segments.staging import LENGTHS, Segment
@@ -82,7 +82,7 @@ class TorchDecoder:
         given = [self._values(segment, of_tokens) for segment in prepared.segments]
         staged = self._buffers.stage(prepared, given)
         hidden = [
-            self._run(segment, fields)
+            self._run(segment, fields, is_mixed=batch.kind == "mixed")
             for segment, fields in zip(prepared.segments, staged, strict=True)
         ]
         asked = torch.tensor(prepared.logits_tokens, dtype=torch.int64, device=self.runner.device)
@@ -127,7 +127,7 @@ class TorchDecoder:
         tokens = segment.fields[name]
         return None if tokens is None else values[tokens.start : tokens.stop]
 
-    def _run(self, segment: Segment, fields: Fields) -> Tensor:
+    def _run(self, segment: Segment, fields: Fields, *, is_mixed: bool) -> Tensor:
         missing = [name for name, entries in fields.items() if entries is None]
         if missing:
             raise ValueError(f"the {segment.phase} segment has no {', '.join(missing)}")
@@ -146,7 +146,9 @@ class TorchDecoder:
             },
             slots=(),
         )
-        with record_function(f"{segment.phase} segment"):
+        # Within the span of a mixed step each part has its own tag, as in ATOM's profiles.
+        name = segment_tag(segment.phase, segment.rows) if is_mixed else f"{segment.phase} segment"
+        with record_function(name):
             hidden: Tensor = self.runner.decoder(given, self._cache)
         return hidden
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from stepscope.engine.executors import ExecutionFailed
+from stepscope.engine.executors.decoding.profiling import KINETO_FILE
 from stepscope.engine.faults import fault
 from stepscope.engine.runs.scenario import Metric, Options
 from stepscope.engine.scenarios.mixed_batches import MixedBatches
@@ -141,3 +143,29 @@ def test_not_a_number_is_told_in_the_outputs(tmp_path: Path) -> None:
 def test_ranks_that_keep_step_run_on_costs_alone() -> None:
     with pytest.raises(ConfigError, match="data-parallel runs on costs alone"):
         metrics("data-parallel")
+
+
+@slow
+def test_the_profile_of_a_mixed_step_has_a_tag_for_each_of_its_parts(tmp_path: Path) -> None:
+    path = tmp_path / "mixed.trace"
+    SCENARIO.record("after", path, replace(on_torch({"requests": "6"}), profile=True))
+
+    profile = Trace.open(path / KINETO_FILE)
+
+    named = profile.spans.filter(pl.col("name").str.contains(r"^(mixed|prefill|decode)\["))
+    spans = named.select("span", "name", "ts_ns", "dur_ns").collect().to_dicts()
+    mixed = [span for span in spans if span["name"].startswith("mixed")]
+    steps = profile.steps.collect()
+    recorded = Trace.open(path).steps.filter(pl.col("kind") == "mixed").collect()
+    assert len(mixed) == len(recorded) > 0
+    for span, step in zip(mixed, recorded.iter_rows(named=True), strict=True):
+        ends = span["ts_ns"] + span["dur_ns"]
+        inner = [
+            other["name"]
+            for other in spans
+            if other is not span and span["ts_ns"] <= other["ts_ns"] < ends
+        ]
+        prefill, decode = inner
+        assert f"tok={step['num_prefill_tokens']}]" in prefill
+        assert f"tok={step['num_decode_tokens']} " in decode
+    assert steps["kind"].to_list().count("mixed") == len(recorded)
