@@ -154,9 +154,12 @@ def request_of(said: Json) -> Request | None:
     name = said.get("gen_ai.request.id")
     if not isinstance(name, str) or not name:
         return None
+    queued_ns, first_token_ns, took_ns = (_duration(said, key) for key in _LATENCIES)
     return Request(
         name,
-        *(_duration(said, key) for key in _LATENCIES),
+        queued_ns,
+        first_token_ns,
+        took_ns,
         _tokens(said, "gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"),
         _tokens(said, "gen_ai.request.max_tokens"),
         _tokens(said, "gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"),
