@@ -171,7 +171,9 @@ def _manifests(
     """The manifest of each writer, in order."""
     files = manifest_files(trace)
     found = {
-        who: _manifest_in(file, who, damage) for who, file in files.items() if file.stat().st_size
+        who: _manifest_in(file, who, damage, has_rows=bool(frames))
+        for who, file in files.items()
+        if file.stat().st_size
     }
     by_writer = {journal.writer: journal for journal in journals}
     missing = by_writer.keys() - found.keys()
@@ -181,14 +183,17 @@ def _manifests(
     return [_with_journal(found[who], who, by_writer.get(who), frames) for who in sorted(found)]
 
 
-def _manifest_in(file: Path, writer: Writer, damage: _Damage) -> Manifest:
-    """The manifest of a writer; of one that is cut off, what it says before its end."""
+def _manifest_in(file: Path, writer: Writer, damage: _Damage, *, has_rows: bool) -> Manifest:
+    """The manifest of a writer; of one that is cut off, what it says before its end.
+
+    Where there are no rows beside a manifest that is cut off, there is nothing to open.
+    """
     try:
         return read_manifest(file)
     except NewerFormat:
         raise
     except TraceError:
-        cut = read_cut_manifest(file, writer)
+        cut = read_cut_manifest(file, writer) if has_rows else None
         if cut is None:
             raise
     damage.add(writer, file, "the manifest is cut off; what it says before its end is used")
