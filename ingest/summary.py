@@ -23,13 +23,21 @@ class Lengths:
 def lengths(trace: Trace) -> dict[str, Lengths | None]:
     """Give the tokens of prompts, of outputs as asked for at most, and of outputs that came.
 
-    What came is what `tokens_came` counts. None is what was not recorded.
+    What came is what `tokens_came` counts. Prompts are those of `lifecycle`, else of batches. None
+    is what was not recorded.
     """
     return {
-        "prompts": _lengths(trace.lifecycle.select("prompt_len")),
+        "prompts": _lengths(trace.lifecycle.select("prompt_len")) or _lengths(_in_batches(trace)),
         "asked": _lengths(trace.lifecycle.select("max_tokens")),
         "outputs": _lengths(tokens_came(trace).select("num_tokens")),
     }
+
+
+def _in_batches(trace: Trace) -> pl.LazyFrame:
+    """The tokens of each prompt as batches state them."""
+    of_request = trace.batch_rows.filter(pl.col("request").is_not_null())
+    longest = of_request.group_by("rank", "request").agg(pl.col("prompt_len").max())
+    return longest.select("prompt_len")
 
 
 def tokens_came(trace: Trace) -> pl.LazyFrame:

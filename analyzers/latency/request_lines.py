@@ -67,9 +67,13 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
         .with_columns(pl.col("to_ns").fill_null(FAR_NS))
         .join(tokens.filter(is_known), on=REQUEST)
         .join(_prompts_done(trace, lifecycle), on=REQUEST, how="left")
+        .join(_in_no_batch(trace, tokens), on=REQUEST, how="left")
         .with_columns(
+            pl.col("is_in_none").fill_null(value=False),
             pl.col("first_ns").fill_null(FAR_NS),
-            prompted_ns=pl.when(pl.col("first_ns").is_null()).then("done_ns").fill_null(FAR_NS),
+            prompted_ns=pl.when(pl.col("first_ns").is_null())
+            .then(pl.coalesce("done_ns", pl.when("is_in_none").then("from_ns")))
+            .fill_null(FAR_NS),
         )
     )
     parts = []
@@ -88,6 +92,20 @@ def phases_of_lifecycle(trace: Trace) -> pl.LazyFrame:
         parts.append(part)
     inferred = pl.concat(parts).filter(pl.col("from_ns") < pl.col("to_ns"))
     return inferred.with_columns(formed_ns="from_ns")
+
+
+def _in_no_batch(trace: Trace, tokens: pl.LazyFrame) -> pl.LazyFrame:
+    """Requests in no batch, where all that had a first token are in one: they had no prefill."""
+    in_one = trace.batch_rows.filter(pl.col("request").is_not_null()).select(REQUEST).unique()
+    has_row = pl.col("has_row").fill_null(value=False)
+    has_first = pl.col("first_ns").is_not_null()
+    are_all = (has_row | ~has_first).all() & (has_row & has_first).any()
+    return (
+        tokens.join(in_one.with_columns(has_row=pl.lit(value=True)), on=REQUEST, how="left")
+        .with_columns(are_all=are_all.over("rank"))
+        .filter("are_all", ~has_row)
+        .select(*REQUEST, is_in_none=pl.lit(value=True))
+    )
 
 
 def _prompts_done(trace: Trace, lifecycle: pl.LazyFrame) -> pl.LazyFrame:

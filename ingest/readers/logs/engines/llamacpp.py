@@ -82,6 +82,8 @@ class _Task:
     prompted_ns: int = 0
     has_chunks: bool = False
     times_ns: dict[str, int] = field(default_factory=dict)
+    num_decoded: int | None = None
+    """Tokens that the log states with its eval time."""
     steps: list[tuple[int, int]] = field(default_factory=list)
     """The steps that its prompt is in: their number, and when their line was written."""
 
@@ -252,7 +254,9 @@ def _time(
     """A time that a request took, as the log states it."""
     what, ms, num, speed = match.groups()
     if place is not None and place[1] in server.tasks:
-        server.tasks[place[1]].times_ns[what] = round(float(ms) * 1e6)
+        task = server.tasks[place[1]]
+        task.times_ns[what] = round(float(ms) * 1e6)
+        task.num_decoded = int(num) if what == "eval" else task.num_decoded
     numbers = {f"{what} time": Number(float(ms), "ms"), f"{what} tokens": Number(float(num), None)}
     if speed is not None:
         numbers[f"{what} tokens per second"] = Number(float(speed), None)
@@ -388,11 +392,13 @@ def _chunk(
 def _generated(task: _Task | None, said: dict[str, str]) -> int | None:
     """Tokens generated: those in the slot beyond the prompt, and the last one, which never got in.
 
-    None where a line of them is missing, or is of a version that calls them otherwise.
+    Where a line of them is missing, or is of a version that calls them otherwise, those that the
+    log states with the eval time.
     """
+    stated = None if task is None else task.num_decoded
     total = _int(said.get("stop processing: n_tokens"))
     if total is None or task is None or task.prompt_len is None or total < task.prompt_len:
-        return None
+        return stated
     return total - task.prompt_len + 1
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.latency.causes import CAUSES
+from stepscope.ingest.summary import lengths
 from stepscope.ingest.times import POSITION_NS
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
@@ -325,6 +326,33 @@ def test_a_request_whose_prompt_is_done_is_not_in_prefill_until_the_log_ends(
     ))  # fmt: skip
 
     assert blamed(trace)["task 0"] == {"prefill": 10_000.0, "unknown": 52_000.0}
+
+
+def test_a_request_that_is_never_in_a_batch_is_not_in_prefill(tmp_path: Path) -> None:
+    never = "0.05.000.000 I slot launch_slot_: id  1 | task 9 | processing task, is_child = 0\n"
+
+    trace = open_log(tmp_path, never + START_OF_2026.partition("\n")[2])
+
+    assert blamed(trace) == {
+        "task 9": {"unknown": 45_000}, "task 0": {"prefill": 5_000, "decode": 35_000},
+    }  # fmt: skip
+    assert sum(trace.steps.collect()["dur_ns"]) == 5_000 * MS
+
+
+def test_prompts_and_outputs_are_those_that_the_log_states(tmp_path: Path) -> None:
+    without_prompt = "".join(
+        line for line in START_OF_2026.splitlines(keepends=True) if "new prompt" not in line
+    )
+
+    stated_all = lengths(open_log(tmp_path, START_OF_2026))
+    stated_some = lengths(open_log(tmp_path, without_prompt))
+
+    prompts, outputs = stated_all["prompts"], stated_all["outputs"]
+    assert prompts is not None
+    assert outputs is not None
+    assert (prompts.requests, prompts.total, outputs.total) == (1, 2_048, 508)
+    assert stated_some["outputs"] == outputs
+    assert stated_some["prompts"] is None
 
 
 def test_interval_lines_of_mistralrs_are_counters(tmp_path: Path) -> None:
