@@ -39,7 +39,7 @@ FOUND: dict[str, dict[str, int]] = {
     "kineto/sglang_qwen3_8b_prefilldecode.json.gz": {"TRC003": 1},
     "kineto/vllm_cpu_tiny_llama_preemptions.json.gz": {"TRC003": 133, "TRC005": 4},
     "kineto/vllm_prefilldecode_mi300.json.gz": {"TRC003": 1},
-    "logs/formats.log": {"TRC003": 8},
+    "logs/formats.log": {"TRC003": 10},
     "logs/livebug_mix_shift_24clusters_1sched.log": {"COR010": 1, "COR011": 1, "TRC003": 1},
     "logs/mixed_example_debug_dispatch.log": {"TRC003": 2},
     "logs/scope_deadlock_code1.log": {"COR010": 1, "TRC003": 2},
