@@ -10,7 +10,7 @@ that the trace does not have is left out, and the rest still holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -78,7 +78,7 @@ class View:
     pin: tuple[int, ...] = ()
     hide: tuple[str, ...] = ()
     collapse: tuple[str, ...] = ()
-    tab: str = field(default_factory=lambda: panes.PANES[0].name)
+    tab: str = panes.OPEN_FIRST
     table: str | None = None
     sort: str | None = None
     page: int = 1

@@ -75,7 +75,7 @@ def _open_both(paths: tuple[Path, Path], front: str, open_trace: OpenTrace) -> N
         from stepscope.app.cli.commands import web
         from stepscope.app.web import panes
 
-        host, port, tab = "127.0.0.1", 8050, panes.PANES[0].name
+        host, port, tab = "127.0.0.1", 8050, panes.OPEN_FIRST
         web.look_at_both(paths, host, port, tab, open_trace, browse=True)
 
 

@@ -25,7 +25,7 @@ from stepscope.ingest.errors import ConfigError
     help="The port to listen on; another free one if it is taken.",
 )
 @click.option(
-    "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.PANES[0].name,
+    "--tab", type=click.Choice([tab.name for tab in panes.PANES]), default=panes.OPEN_FIRST,
     show_default=True, help="The pane below the timeline that the printed address opens.",
 )  # fmt: skip
 @needs_token
@@ -80,7 +80,7 @@ def web(
     with progress() as report:
         begun = opener.begin(trace, report)
         recent.opened(trace)
-    view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
+    view = "" if tab == panes.OPEN_FIRST else f"?tab={tab}"
     serve(
         begun.trace, None, host, port, view, slo=asked, follower=begun.follower, opener=opener,
         token=token,
@@ -125,7 +125,7 @@ def look_at_both(  # noqa: PLR0913 - what the command line says, each by its nam
             recent.opened(trace)
         report("comparing", 0, None)
         app = create_both_app((a, b), asked, opens_others=is_loopback(host))
-    view = "" if tab == panes.PANES[0].name else f"?tab={tab}"
+    view = "" if tab == panes.OPEN_FIRST else f"?tab={tab}"
     serve_app(
         app, host, port, view, browse=browse, slo=asked, opener=Opener(open_trace, follow),
         token=token,

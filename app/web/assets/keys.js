@@ -17,6 +17,7 @@ const click = (what) => /** @type {HTMLElement | null} */ (document.querySelecto
 /** Keys of the page alone: those of the tabs are where the server put them.
  * @returns {[string, string, () => void][]} */
 const ownKeys = () => [
+  ["2", "the timeline alone, or the pane below it again", () => click("#lower")],
   ["e", "explain the finding", () => click("#about a")],
   ...(document.getElementById("open-other") ? [/** @type {[string, string, () => void]} */ (["O", "open another trace", () => click("#open-other")])] : []),
   ...[...document.querySelectorAll(".leaf")].map((each) => {

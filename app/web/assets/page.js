@@ -145,6 +145,7 @@ addEventListener("click", (event) => {
   else if (target.id === "help") overlay("help", false);
   if (target.id === "explain") address.navigate({ explain: null }, true);
   if (target.closest("#lower")) byId("page").classList.toggle("low");
+  if (target.closest(".leaf")) byId("page").classList.remove("low");
   if (copy) copyLink(copy);
   if (target.closest("#run")) runQuery();
   if (target.closest("#export-area")) exportAs();

@@ -8,24 +8,26 @@ from __future__ import annotations
 from stepscope.app.present.tab import Tab
 
 PANES: tuple[Tab, ...] = (
-    Tab("findings", "what the rules found"),
     Tab("overview", "batches over the whole trace"),
-    Tab("blame", "where each request's time went"),
+    Tab("findings", "what the rules found"),
     Tab("step", "step detail"),
-    Tab("table", "the rows of the trace"),
-    Tab("sql", "ask the tables a question", "SQL"),
+    Tab("blame", "where each request's time went"),
     Tab("request", "a request's life"),
     Tab("area", "sums of the marked range"),
+    Tab("sql", "ask the tables a question", "SQL"),
+    Tab("table", "the rows of the trace"),
     Tab("flags", "the flags that were put", key="Y"),
 )
-"""In the order of their tabs; the first is open where an address names none."""
+"""In the order of their tabs."""
+OPEN_FIRST = "findings"
+"""The pane that is open where an address names none."""
 OF_TWO: dict[str, Tab] = {
     each.name: each
     for each in (
-        Tab("findings", "findings of both"),
         Tab("overview", "what differs"),
-        Tab("blame", "each request in both"),
+        Tab("findings", "findings of both"),
         Tab("step", "steps of both beside each other"),
+        Tab("blame", "each request in both"),
         Tab("flags", "the flags of both", key="Y"),
     )
 }

@@ -122,6 +122,11 @@ _PATHS_OF_KINDS = Lack(
     ),
 )
 
+_BATCHES = _rows(
+    "requests in more than one batch: llama.cpp's log tells of the first batch of a prompt alone",
+    "batch_rows",
+    pl.len().over("rank", "request") > 1,
+)
 _IS_TOLD = ~pl.col("inferred").is_in(SAMPLED).fill_null(value=False)
 LACKS: dict[str, Lack] = {
     "COR005": _PENDING_SLOTS,
@@ -132,15 +137,14 @@ LACKS: dict[str, Lack] = {
     "STV018": _ABOUT_BUCKETS,
     "STV004": _needs("outputs"),
     "STV005": _needs("steps.reserved_tokens"),
-    "STV006": _needs("batch_rows"),
-    "STV007": _ABOUT_REQUESTS,
+    "STV006": _BATCHES,
     "STV008": _ABOUT_REQUESTS,
     "STV009": _needs("steps.kv_blocks_free"),
     "STV010": _needs("steps.kv_blocks_free"),
     "STV011": _rows(
         "running requests of every step: SGLang's log leaves most decodes out",
         "steps",
-        _IS_TOLD & pl.col("num_running").is_not_null(),
+        _IS_TOLD & (pl.col("num_running") > 0),
     ),
     "STV012": _HISTORIES,
     "STV014": _ABOUT_REQUESTS,
@@ -152,9 +156,8 @@ LACKS: dict[str, Lack] = {
     ),
     "STV020": _rows("when what requests waited for came", "lifecycle", pl.col("event") == "ready"),
     "BAT001": _needs("steps.token_budget"),
-    "BAT002": _needs("batch_rows"),
+    "BAT002": _BATCHES,
     "BAT003": _needs("steps.token_budget"),
-    "BAT004": _needs("batch_rows"),
     "BAT005": _needs("outputs"),
     "BAT006": _needs("steps.logits_rows"),
     "BAT007": _needs("segments"),
@@ -175,8 +178,8 @@ LACKS: dict[str, Lack] = {
     "KVB001": _needs("allocations"),
     "KVB002": _needs("allocations"),
     "KVB003": _ABOUT_REQUESTS,
-    "KVB004": _needs("batch_rows"),
-    "KVB010": _needs("batch_rows"),
+    "KVB004": _BATCHES,
+    "KVB010": _BATCHES,
     "BAT015": _needs("steps.reserved_tokens"),
     "KVB005": _needs("accesses"),
     "KVB006": _needs("accesses"),
@@ -194,7 +197,7 @@ LACKS: dict[str, Lack] = {
     "COL004": _needs("allocations"),
     "COL005": _declares("parallel", "codebook"),
     "COL006": _VERSIONS,
-    "COL009": _needs("batch_rows"),
+    "COL009": _BATCHES,
     "COL010": _OF_RANKS,
     "EQV001": _needs("outputs"),
     "EQV002": _needs("outputs"),

@@ -33,7 +33,7 @@ def test_back_and_forward_step_over_findings_tabs_and_jumps(revisit: Open) -> No
     opened = revisit(SMALL)
     page = opened.go()
     been = [seen(page)]
-    for act in ("n", "n", "2", "N"):
+    for act in ("n", "n", "1", "N"):
         press(opened, act)
         been.append(seen(page))
     page.locator("#about .links a", has_text="step").first.click()

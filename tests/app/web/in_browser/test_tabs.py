@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -13,6 +14,7 @@ from dash.development.base_component import Component
 from playwright.sync_api import expect
 
 from stepscope.app.present.tab import Tab, numbered
+from stepscope.app.tui import pages
 from stepscope.app.web import panes
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.panes.pane import pane_of
@@ -45,6 +47,19 @@ def test_there_is_a_tab_for_each_pane_of_the_tuple_with_its_key_and_what_it_is_f
     ]
 
 
+LOW = re.compile(r"\blow\b")
+
+
+def test_a_digit_opens_the_same_in_the_terminal_and_on_the_page() -> None:
+    in_terminal = {tab.name: key for key, tab in numbered(pages.PAGES)}
+    on_page = {tab.name: key for key, tab in numbered(panes.PANES)}
+
+    shared = in_terminal.keys() & on_page.keys()
+    assert len(shared) == len(in_terminal) - 1
+    assert {name: on_page[name] for name in shared} == {name: in_terminal[name] for name in shared}
+    assert len(set(on_page.values()) | {in_terminal["timeline"]}) == len(on_page) + 1
+
+
 def test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name() -> None:
     empty = loaded_of(trace_of())
     views = {tab.name: View.parse(f"?tab={tab.name}") for tab in panes.PANES}
@@ -55,7 +70,7 @@ def test_every_pane_draws_an_empty_trace_and_is_spelled_by_its_name() -> None:
 
 
 def test_a_tab_that_is_none_of_ours_is_left_out() -> None:
-    assert View.parse("?tab=pane").tab == panes.PANES[0].name
+    assert View.parse("?tab=pane").tab == panes.OPEN_FIRST
 
 
 @pytest.mark.web
@@ -66,7 +81,11 @@ def test_every_tab_opens_by_its_key_and_the_help_says_so(visit: Open) -> None:
     for key, tab in numbered(panes.PANES):
         press(opened, key)
         expect(page.locator(".leaf.on")).to_have_id(f"tab-{tab.name}")
-        assert address(page).get("tab", panes.PANES[0].name) == tab.name
+        assert address(page).get("tab", panes.OPEN_FIRST) == tab.name
+    press(opened, "2")
+    expect(page.locator("#page")).to_have_class(LOW)
+    press(opened, "3")
+    expect(page.locator("#page")).not_to_have_class(LOW)
     page.keyboard.press("?")
     for key, tab in numbered(panes.PANES):
         expect(page.locator("#keys")).to_contain_text(f"{key} {tab.says}")
