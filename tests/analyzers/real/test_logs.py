@@ -11,11 +11,24 @@ from pathlib import Path
 
 import pytest
 
+from stepscope.analyzers.check.registry import RULES
 from stepscope.analyzers.check.run import CheckResult, check
 from tests.analyzers.conftest import Real
 
 TRIED = frozenset(
-    {"TRC001", "TRC002", "TRC003", "TRC005", "STV016", "STV021", "STV022", "STV023", "KVB009"}
+    {
+        "TRC001",
+        "TRC002",
+        "TRC003",
+        "TRC005",
+        "STV007",
+        "STV016",
+        "STV021",
+        "STV022",
+        "STV023",
+        "BAT004",
+        "KVB009",
+    }
 )
 RETRACT, FORMATS = "sglang_retract", "formats"
 DECODE = re.compile(
@@ -124,3 +137,13 @@ def test_stv021_to_stv023_say_nothing_of_logs_that_compute_to_their_last_line(
     assert {code: said.counts.get(code, 0) for code in ("STV021", "STV022", "STV023")} == {
         "STV021": 0, "STV022": 0, "STV023": 0,
     }  # fmt: skip
+
+
+def test_no_request_of_a_log_is_twice_in_a_batch_or_passed_over_for_ever(real: Real) -> None:
+    trace = real(f"logs/{FORMATS}.log")
+
+    batches = trace.batch_rows.select("rank", "step", "request").collect()
+    found = check(trace, [rule for rule in RULES if rule.code in ("BAT004", "STV007")])
+
+    assert len(batches) == len(batches.unique()) > 0
+    assert found.counts == {"BAT004": 0, "STV007": 0}
