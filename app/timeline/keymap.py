@@ -87,3 +87,33 @@ PAIRED: tuple[Key, ...] = (
 """Keys of two traces side by side."""
 KEYMAP = (*TIMELINE, *EVERYWHERE)
 """Keys whose actions move what is looked at."""
+FIRST_KEYS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("n", "N"), "next and previous finding"),
+    (("/",), "find a request, task, core or step"),
+    (("h", "l"), "previous and next span in the lane: of a wait, why it waited"),
+    (("j", "k"), "next and previous lane"),
+    (("w", "s"), "zoom in and out"),
+    (("a", "d"), "earlier and later"),
+    (("[", "]"), "previous and next step"),
+    (("1", "9"), "the pages, from the first digit to the last"),
+    (("Escape",), "clear the selection, or close what is open"),
+    (("?",), "this help"),
+)
+"""The ten that matter first, as both fronts' help has them on top."""
+SECTIONS = {
+    "move": ("zoom", "pan", "lane", "span", "focus", "ends"),
+    "find": ("finding", "step", "search"),
+    "mark and sum": ("mark", "area"),
+    "what led to what": ("flow",),
+    "lanes": ("pin", "collapse", "colours"),
+    "conditions and changes": ("stop", "hit", "what"),
+    "flags": ("flag",),
+    "a recording in progress": ("live",),
+    "two traces": ("both",),
+}
+"""Headings of the help on the page, each with the groups of keys below it."""
+
+
+def section_of(key: Key) -> str:
+    """The heading under which the help lists a key."""
+    return next((name for name, groups in SECTIONS.items() if key.group in groups), "the page")

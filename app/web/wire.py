@@ -19,6 +19,7 @@ from stepscope.app.live.carried_over import NEWEST_NS
 from stepscope.app.palette import NAMES_OF_CORES, STATES
 from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
+from stepscope.app.timeline.keymap import FIRST_KEYS, section_of
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.section_states import about_steps, states_in
@@ -63,7 +64,8 @@ def model(loaded: LoadedTrace) -> Json:
         "length": loaded.length,
         "colours": loaded.timeline.colours,
         "collapsed": sorted(loaded.timeline.collapsed_at_first),
-        "keymap": [asdict(key) for key in loaded.keys],
+        "keymap": [asdict(key) | {"section": section_of(key)} for key in loaded.keys],
+        "first_keys": FIRST_KEYS,
         "revision": loaded.key,
         "live": loaded.live is not None,
         "checking": loaded.is_being_checked,

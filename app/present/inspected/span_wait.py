@@ -92,7 +92,10 @@ class Wait:
             return f"{start}; why is not recorded."
         first = self.reasons[0]
         share = first.ns / max(self.ns, 1)
-        what = first.decision if first.cause == "preempted" and first.decision else first.meaning
+        what = first.meaning
+        if first.cause == "preempted" and first.decision:
+            start += " and not resumed"
+            what = first.decision.removeprefix("deferred: ")
         if share > 0.995:
             return f"{start}: {what}."
         return f"{start}; {share:.0%} of that time: {what}."

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from stepscope.app.present.blocks import Fact, Heading, Title
+from stepscope.app.timeline.keymap import FIRST_KEYS
 from stepscope.app.tui.actions import Action
 from stepscope.app.tui.ink import ACCENT, PANEL, TEXT, ink
 from stepscope.app.tui.pages.page import Page
@@ -62,6 +63,9 @@ def help_blocks(
 ) -> Iterator[Shown]:
     """The help as blocks of text, beginning with the page that is open."""
     yield Title("Keys and mouse")
+    yield Heading("first of all")
+    for keys, says in FIRST_KEYS:
+        yield Fact(" ".join(keys).replace("Escape", "esc"), (says,))
     yield from _page(page, actions.get(page, ()))
     yield from _part("everywhere", shared)
     for name in actions:

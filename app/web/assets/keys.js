@@ -9,7 +9,7 @@ import { savePicture } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 import * as theme from "./theme.js";
-/** @import { Key } from "./types.js" */
+/** @import { HelpSection, Key } from "./types.js" */
 
 /** @param {string} what */
 const click = (what) => /** @type {HTMLElement | null} */ (document.querySelector(what))?.click();
@@ -66,21 +66,24 @@ function leave(typing) {
 const byKey = new Map();
 
 /**
- * What the help lists: keys, and what they do.
+ * What the help lists, in sections: the keys that matter first, all of the keymap, and the page's own.
  * @param {Key[]} keymap
- * @returns {[string[], string][]}
+ * @param {[string[], string][]} first
+ * @returns {HelpSection[]}
  */
-export function bind(keymap) {
+export function bind(keymap, first) {
   for (const { keys, action } of keymap) {
     const act = OPENS[action] || stage.MOVES[action] || (() => address.go(action));
     for (const key of keys) byKey.set(key, act);
   }
   const own = ownKeys();
   for (const [key, , act] of own) byKey.set(key, act);
-  return [
-    ...keymap.map(({ keys, says }) => /** @type {[string[], string]} */ ([keys, says])),
-    ...own.map(([key, says]) => /** @type {[string[], string]} */ ([[key], says])),
-  ];
+  /** @type {Map<string, [string[], string][]>} */
+  const sections = new Map([["first of all", first]]);
+  for (const { keys, says, section } of keymap) sections.set(section, [...(sections.get(section) || []), [keys, says]]);
+  const page = own.map(([key, says]) => /** @type {[string[], string]} */ ([[key], says]));
+  sections.set("the page", [...(sections.get("the page") || []), ...page]);
+  return [...sections];
 }
 
 addEventListener("keydown", (event) => {

@@ -16,7 +16,7 @@ import { savePicture, saveSvg } from "./saving.js";
 import * as stage from "./stage.js";
 import * as stops from "./stops.js";
 import * as theme from "./theme.js";
-/** @import { Model, View } from "./types.js" */
+/** @import { HelpSection, Model, View } from "./types.js" */
 
 /** What the lines to type in are for.
  * @type {Record<string, string>} */
@@ -32,7 +32,7 @@ function open(model) {
   panels.open();
   stage.open(model, { askAt: (t, x) => flagging.askAt(t, flagAt(x)) });
   watchLegend();
-  fillHelp(keys.bind(model.keymap));
+  fillHelp(keys.bind(model.keymap, model.first_keys));
   theme.follow(() => {
     stage.recolour();
     for (const wanted of ["panes", "load"]) busy.begin(wanted);
@@ -82,16 +82,19 @@ function receive(view) {
   byId("said").textContent = view.said || "";
 }
 
-/** @param {[string[], string][]} told */
-function fillHelp(told) {
-  const list = element("dl", "keys", "");
-  for (const [names, what] of told) {
-    const shown = element("dt", "", "");
-    shown.append(...names.flatMap((key) => [element("kbd", "", key.replace("Arrow", "").replace("Escape", "Esc")), " "]));
-    list.append(shown, element("dd", "", what));
-  }
+/** @param {HelpSection[]} sections */
+function fillHelp(sections) {
+  const shown = sections.flatMap(([title, listed]) => {
+    const list = element("dl", "keys", "");
+    for (const [names, what] of listed) {
+      const keycaps = element("dt", "", "");
+      keycaps.append(...names.flatMap((key) => [element("kbd", "", key.replace("Arrow", "").replace("Escape", "Esc")), " "]));
+      list.append(keycaps, element("dd", "", what));
+    }
+    return [element("h3", "", title), list];
+  });
   const mouse = "Drag moves, wheel zooms, shift and wheel pans, shift and drag marks lanes over a range, click selects, double click fits.";
-  byId("keys").replaceChildren(element("h2", "", "Keys"), list, element("p", "muted", mouse));
+  byId("keys").replaceChildren(element("h2", "", "Keys"), ...shown, element("p", "muted", mouse));
 }
 
 /** A click on a bar of a chart goes to its step.

@@ -32,7 +32,8 @@
 
 /** @typedef {{key: string, severity: "error" | "warning" | "info", start: number | null, end: number | null, lane: number | null}} Finding */
 
-/** @typedef {{keys: string[], action: string, says: string, group: string}} Key */
+/** @typedef {{keys: string[], action: string, says: string, group: string, section: string}} Key */
+/** @typedef {[string, [string[], string][]]} HelpSection */
 
 /** What stays the same for a page.
  * @typedef {object} Model
@@ -45,6 +46,7 @@
  * @property {string[]} collapsed  at first
  * @property {string} colours  at first: by name or by state
  * @property {Key[]} keymap
+ * @property {[string[], string][]} first_keys
  * @property {Factors} factors
  * @property {number | string} [revision]  of a recording that goes on
  * @property {boolean} [live]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
+from stepscope.app.timeline.keymap import FIRST_KEYS, FLAGS, KEYMAP, STOPS
 from tests.app.web.in_browser.hands import SMALL, Open, address, press
 
 pytestmark = pytest.mark.web
@@ -77,3 +78,22 @@ def test_escape_in_a_line_leaves_the_line_and_nothing_else(revisit: Open) -> Non
     press(opened, "Escape")
 
     assert "finding" not in address(page)
+
+
+def test_the_help_begins_with_the_ten_keys_that_matter_first_and_lists_the_others_by_section(
+    revisit: Open,
+) -> None:
+    opened = revisit(SMALL)
+    page = opened.go()
+
+    page.keyboard.press("?")
+
+    sections = page.locator("#keys h3").all_inner_texts()
+    first = page.locator("#keys dl").first.locator("dd").all_inner_texts()
+    assert first == [says for _, says in FIRST_KEYS]
+    assert len(first) == 10
+    assert [each.lower() for each in sections][:2] == ["first of all", "move"]
+    assert len(set(sections)) == len(sections)
+    every = page.locator("#keys dd").all_inner_texts()
+    assert all(key.says in every for key in (*KEYMAP, *STOPS, *FLAGS))
+    page.keyboard.press("Escape")
