@@ -71,4 +71,5 @@ class Details(Prose):
 def _nothing() -> Iterator[Block]:
     yield Title("Nothing selected")
     yield Paragraph("Click a span, or walk along a lane with h and l, between lanes with j and k.")
+    yield Paragraph("Of a request that waits, its span says why.")
     yield Paragraph("n goes to the next finding, m marks a range, ? shows every key.", Tone.MUTED)

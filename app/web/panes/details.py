@@ -79,5 +79,6 @@ def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     yield Heading("where to begin")
     if loaded.findings:
         yield Paragraph("Press n for the next finding, or click one below.")
-    yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")
+    yield Paragraph("Click a waiting bar to read why it waits, any other span to read what it is.")
+    yield Paragraph("Drag to move, wheel to zoom, ? for all keys.")
     yield from told_of_it(loaded.trace)
