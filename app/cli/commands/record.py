@@ -125,7 +125,7 @@ def record(  # noqa: PLR0913, PLR0917 - one argument for each option
         click.echo(f"skipped {name}: {plain(str(why))}", err=True)
     shown = next((result for result in ran if result.variant == "before"), ran[0])
     if shown.path is not None:
-        for line in _what_went_wrong(shown.variant, shown.path):
+        for line in _what_went_wrong(shown.variant, shown.path, shown.stopped):
             click.echo(plain(line), err=True)
     return int(any(each.stopped for each in ran) and not faults)
 
@@ -142,8 +142,11 @@ def _recorded(chosen: Scenario, name: str, path: Path, options: Options) -> RunR
     return result
 
 
-def _what_went_wrong(variant: str, path: Path) -> tuple[str, str, str]:
-    """What went wrong in a run, which finding shows it, and the command to type next."""
+def _what_went_wrong(variant: str, path: Path, stopped: str | None) -> tuple[str, str, str]:
+    """What went wrong in a run, which finding shows it, and the command to type next.
+
+    Of a run that was `stopped` it is why.
+    """
     from stepscope.analyzers.check.run import check
     from stepscope.analyzers.findings.finding import SEVERITIES
     from stepscope.analyzers.findings.wording import times
@@ -156,13 +159,15 @@ def _what_went_wrong(variant: str, path: Path) -> tuple[str, str, str]:
             found = check(Trace.open(path))
     except StepscopeError as error:
         return f"{variant} was not checked: {error}", "finding: not known", look
+    if not found.findings and stopped:
+        return f"what went wrong in {variant}: {stopped}", "finding: none", look
     if not found.findings:
         judged = f"none of {times(len(found.counts), 'rule')} that could judge found anything"
         return f"nothing went wrong in {variant}: {judged}", "finding: none", look
     worst = min(found.findings, key=lambda finding: SEVERITIES.index(finding.severity))
     at = "" if worst.step is None else f", first at step {worst.step:,}"
     return (
-        f"what went wrong in {variant}: {worst.message}",
+        f"what went wrong in {variant}: {stopped or worst.message}",
         f"finding: {worst.code} {worst.name}, {worst.severity}, "
         f"{times(found.counts[worst.code], 'time')}{at}",
         f"{look} --page findings",
