@@ -40,6 +40,14 @@ class Ended(SystemExit):
         return "interrupted" if is_interrupt else f"ended by {signal.Signals(self.number).name}"
 
 
+_ending = threading.Event()
+
+
+def is_ending() -> bool:
+    """Whether a signal has ended the command, so that what fails while it ends is no error."""
+    return _ending.is_set()
+
+
 def end_by_signals() -> None:
     """Let SIGTERM and SIGHUP end the command, unless they are ignored (`nohup`)."""
     _take(*(getattr(signal, name) for name in SIGNALS if hasattr(signal, name)))
@@ -76,6 +84,7 @@ def _take(*numbers: signal.Signals) -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
+    _ending.set()
     for name in ("SIGINT", *SIGNALS):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)  # it is ending already

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from stepscope.app.ending import is_ending
 from stepscope.app.mcp.calls import Calls
 from stepscope.app.mcp.desk.folders import Folders
 from stepscope.app.mcp.guarded import Guarded
@@ -40,6 +42,7 @@ def serve_stdio(server: Server[Any]) -> None:
     """Talk over stdin and stdout until the client goes; nothing else is written to stdout."""
 
     async def talk() -> None:
+        asyncio.get_running_loop().set_exception_handler(_unless_ending)
         async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
             passed, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
@@ -56,6 +59,12 @@ def serve_stdio(server: Server[Any]) -> None:
             tasks.cancel_scope.cancel()
 
     anyio.run(talk)
+
+
+def _unless_ending(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell of an error in a task, unless a signal ends the command and so its tasks."""
+    if not is_ending():
+        loop.default_exception_handler(context)
 
 
 def _error_of(problem: Exception) -> types.JSONRPCError | None:
