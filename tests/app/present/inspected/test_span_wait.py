@@ -57,13 +57,19 @@ def test_the_reasons_of_all_spans_of_a_request_are_its_blame(
     crowd: Trace, timeline: Timeline
 ) -> None:
     found: dict[str, Counter[str]] = {}
+    some = ("7-", "12-", "14-", "16-")  # three of them were preempted
     for request, span in spans_of(timeline, *LEFT_OUT):
+        if not request.startswith(some):
+            continue
         wait = wait_of(crowd, 0, request, span.start_ns, span.end_ns)
         assert sum(reason.ns for reason in wait.reasons) == wait.ns, (request, span)
         own = found.setdefault(request, Counter())
         own.update({reason.cause: reason.ns for reason in wait.reasons})
 
+    assert len(found) == len(some)
     for row in blame(crowd).requests.iter_rows(named=True):
+        if row["request"] not in found:
+            continue
         of_blame = {cause.name: row[cause.column] for cause in WAITS if row[cause.column]}
         of_spans = {
             name: ns for name, ns in found[row["request"]].items() if BY_NAME[name] in WAITS
