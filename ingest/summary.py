@@ -34,10 +34,12 @@ def lengths(trace: Trace) -> dict[str, Lengths | None]:
 
 
 def _in_batches(trace: Trace) -> pl.LazyFrame:
-    """The tokens of each prompt as batches state them."""
-    of_request = trace.batch_rows.filter(pl.col("request").is_not_null())
-    longest = of_request.group_by("rank", "request").agg(pl.col("prompt_len").max())
-    return longest.select("prompt_len")
+    """The tokens of each prompt as batches state them; nothing where a request is in none."""
+    is_named, who = pl.col("request").is_not_null(), ["rank", "request"]
+    longest = trace.batch_rows.filter(is_named).group_by(who).agg(pl.col("prompt_len").max())
+    others = trace.lifecycle.filter(is_named).join(longest, on=who, how="anti")
+    is_whole = others.head(1).collect().is_empty()
+    return longest.select("prompt_len") if is_whole else longest.select("prompt_len").head(0)
 
 
 def tokens_came(trace: Trace) -> pl.LazyFrame:

@@ -19,6 +19,8 @@ from stepscope.ingest.trace import Trace
 
 Pair = tuple[Any, Any]
 ENDED = {"finished": "finish", "aborted": "abort", "rejected": "reject", "failed": "error"}
+BEFORE_ADMISSION = ("receive", "arrive", "defer", "ready", "reject")
+"""Events after which a request has no token yet."""
 NOT_RECORDED = {"waiting", "unknown"}
 """Causes of time that has another cause, which is not recorded."""
 OF_GPU = {"gemm", "attention", "kernel", "copy", "gpu-wait", "launch"}
@@ -125,6 +127,8 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
     makespan_ns = ended - began if has_ends and began is not None else None
     each = tokens_of_each(trace)
     num_tokens = int(each["num_tokens"].sum()) or None
+    if not trace.has("outputs") and _is_any_uncounted(trace, each):
+        num_tokens = None
     came = of_finished(finished, each)
     return {
         "steps": trace.num_rows("steps") or None,
@@ -141,6 +145,14 @@ def _totals(trace: Trace, served: pl.DataFrame) -> dict[str, Any]:
 def tokens_of_each(trace: Trace) -> pl.DataFrame:
     """How many tokens each request got, as `info` counts them: rank, request, num_tokens."""
     return tokens_came(trace).with_columns(pl.col("num_tokens").cast(pl.Int64)).collect()
+
+
+def _is_any_uncounted(trace: Trace, each: pl.DataFrame) -> bool:
+    """Whether a request that was let in has no number of tokens, so that their sum is too low."""
+    is_inside = ~pl.col("event").is_in([*BEFORE_ADMISSION]).fill_null(value=False)
+    let_in = trace.lifecycle.filter(is_inside, pl.col("request").is_not_null())
+    every = let_in.select(REQUEST).unique().collect()
+    return not every.join(each, on=list(REQUEST), how="anti").is_empty()
 
 
 def of_finished(finished: pl.DataFrame, each: pl.DataFrame) -> dict[str, Any]:

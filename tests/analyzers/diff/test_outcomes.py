@@ -99,3 +99,14 @@ def test_an_end_without_a_time_is_counted_and_has_no_latency() -> None:
 
     assert (came["arrived"], came["finished"], came["open"]) == (1, 1, 0)
     assert came.get("latency_mean_ns") is None
+
+
+def test_tokens_of_a_run_without_outputs_are_known_where_each_request_has_its_number() -> None:
+    def served(name: str, **end: int) -> list[dict[str, object]]:
+        return [event(name, "arrive", 0), event(name, "admit", 1), event(name, "finish", 9, **end)]
+
+    whole = trace_of(lifecycle=[*served("a", num_generated=3), *served("b", num_generated=4)])
+    in_part = trace_of(lifecycle=[*served("a", num_generated=3), *served("b")])
+
+    assert totals(whole)["tokens"] == 7
+    assert totals(in_part)["tokens"] is None

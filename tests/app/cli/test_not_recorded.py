@@ -59,6 +59,7 @@ CLEAN_ALL_THE_SAME = {
     ("STV001", "steps.step"): "time in the queue, by the events of requests",
     ("STV002", "decisions"): "who was admitted before whom",
     ("STV002", "lifecycle.step"): "who was admitted before whom",
+    ("STV026", "decisions"): "who is in no batch while later requests finish",
     ("TRC003", "steps"): "without steps nothing was inferred of them",
 } | STILL_JUDGED
 """What a rule that reported something still judges without a table or column, and is clean of."""
