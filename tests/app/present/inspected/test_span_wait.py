@@ -24,7 +24,6 @@ from tests.conftest import ROOT
 from tests.traces import trace_of
 
 CROWD = ROOT / "sample_traces" / "vllm_crowd.trace"
-UNREPORTED = lambda *_: None  # noqa: E731 - a progress that nobody looks at
 LEFT_OUT = (WAITING, PREEMPTED, IDLE, FRONT_END)
 
 
@@ -36,6 +35,10 @@ def crowd() -> Trace:
 @pytest.fixture(scope="module")
 def timeline(crowd: Trace) -> Timeline:
     return Timeline(crowd)
+
+
+def unreported(what: str, done: int, total: int | None) -> None:
+    """Progress that nobody looks at."""
 
 
 def spans_of(timeline: Timeline, *states: int) -> list[tuple[str, SpanView]]:
@@ -158,7 +161,7 @@ def test_a_trace_without_a_clock_has_no_wait_in_time() -> None:
 
 
 def test_who_waited_longest_comes_first_with_the_root_that_why_gives(crowd: Trace) -> None:
-    found = longest_waits(crowd, None, 5, UNREPORTED)
+    found = longest_waits(crowd, None, 5, unreported)
 
     requests = blame(crowd).requests
     waited = requests.select("request", ns=pl.sum_horizontal(cause.column for cause in WAITS)).sort(
@@ -172,7 +175,7 @@ def test_who_waited_longest_comes_first_with_the_root_that_why_gives(crowd: Trac
 def test_requests_that_never_waited_are_not_listed() -> None:
     rows: list[Any] = [*life("a", 0, 0, 5), event("b", "arrive", 1)]
 
-    found = longest_waits(trace_of(lifecycle=rows), None, None, UNREPORTED)
+    found = longest_waits(trace_of(lifecycle=rows), None, None, unreported)
 
     assert [row.request for row in found.rows] == ["b"]
     assert found.num_requests == 2
