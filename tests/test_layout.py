@@ -167,6 +167,7 @@ def test_each_room_is_found_by_its_import_name(room: str) -> None:
     assert link.readlink() == Path("..", "..", room)
 
 
+@slow
 def test_the_import_contract_holds() -> None:
     run = subprocess.run(
         [sys.executable, "-c", "from importlinter.cli import lint_imports_command as c; c()"],
@@ -201,6 +202,7 @@ def copy_project(to: Path) -> None:
             shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
 
 
+@slow
 def test_the_wheel_holds_only_stepscope(wheel_names: list[str]) -> None:
     tops = {name.split("/")[0] for name in wheel_names}
 

@@ -14,12 +14,13 @@ from stepscope.engine.faults import FAULTS, Fault
 from stepscope.engine.scenarios import SCENARIOS, Options
 from tests.engine.recorded_once import RecordedOnce
 from tests.matrix import CLEAN, EXPECTED, FIRES, of_trace, table
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 QUICK = ("fcfs-preemption", "mix-admission")
 """A scenario with queues and one with core groups."""
 
 
+@slow
 @pytest.mark.parametrize("name", sampled([each.name for each in SCENARIOS], QUICK))
 def test_a_fault_fires_its_own_rules_and_no_other_error(
     name: str, recorded_once: RecordedOnce
@@ -44,6 +45,7 @@ def lacks_torch(fault: Fault) -> bool:
     return needs_torch and find_spec("torch") is None
 
 
+@slow
 @pytest.mark.parametrize("scenario", sampled([each.name for each in SCENARIOS], QUICK))
 def test_a_clean_variant_is_silent_at_error_and_warning(
     recorded_once: RecordedOnce, scenario: str

@@ -8,6 +8,7 @@ import tokenize
 
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.words import sources
 
 SUPPRESSES = re.compile(r"#\s*(noqa|type:\s*ignore)\b")
@@ -30,6 +31,7 @@ def without_reason(text: str) -> list[int]:
     ]
 
 
+@slow
 def test_every_check_that_is_suppressed_says_why() -> None:
     found = [
         f"{path}:{line}"

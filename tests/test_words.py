@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 
 from tests.looped import looped
+from tests.tiers import slow
 from tests.words import GLOSSARY, Gone, gone, sources, still_used
 
 WORDS = gone(GLOSSARY.read_text("utf-8"))
 
 
+@slow
 @looped("word", WORDS, ids=lambda word: word.word)
 def test_a_word_that_is_gone_is_used_nowhere(word: Gone) -> None:
     assert still_used(word, sources().items()) == [], f"say {word.instead}"
 
 
+@slow
 @looped("word", WORDS, ids=lambda word: word.word)
 def test_what_still_says_it_is_there(word: Gone) -> None:
     said = "\n".join(sources().values())

@@ -74,6 +74,7 @@ def test_pytest_finds_the_plugin_by_itself() -> None:
     assert plugin.value == "stepscope.app.pytest_plugin"
 
 
+@slow
 def test_a_conflict_fails_the_test_and_is_shown_with_its_fix_and_every_recording_is_closed(
     project: pytest.Pytester,
 ) -> None:
@@ -97,12 +98,14 @@ def test_tests_that_run_side_by_side_do_not_meet(project: pytest.Pytester) -> No
     result.assert_outcomes(passed=2, failed=1)
 
 
+@slow
 def test_the_projects_thresholds_hold_in_its_tests(project: pytest.Pytester) -> None:
     (project.path / "stepscope.toml").write_text("[rules.COR002]\noverlap_ns = 4_001\n")
 
     run(project).assert_outcomes(passed=3)
 
 
+@slow
 def test_nothing_of_ours_is_imported_before_a_test_asks(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         "import sys\n"
@@ -115,6 +118,7 @@ def test_nothing_of_ours_is_imported_before_a_test_asks(pytester: pytest.Pyteste
     run(pytester).assert_outcomes(passed=1)
 
 
+@slow
 def test_a_trace_is_asserted_on_as_it_is_by_path_or_by_its_recorder(
     tmp_path: Path, sample_traces: Path
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app import queried_findings
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLES = ["fcfs-preemption-before", "mix-admission-before", "vllm_crowd"]
@@ -23,6 +24,7 @@ def _without_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_query_counts_what_check_counts(sample_traces: Path, name: str) -> None:
     trace = Trace.open(sample_traces / f"{name}.trace")
@@ -34,6 +36,7 @@ def test_a_query_counts_what_check_counts(sample_traces: Path, name: str) -> Non
     assert counted
 
 
+@slow
 def test_findings_join_the_steps_that_they_name(sample_traces: Path) -> None:
     trace = Trace.open(sample_traces / "fcfs-preemption-before.trace")
 
@@ -45,6 +48,7 @@ def test_findings_join_the_steps_that_they_name(sample_traces: Path) -> None:
     assert Counter(joined["code"]) == Counter(each.code for each in named)
 
 
+@slow
 def test_a_finding_that_names_no_rank_has_none(sample_traces: Path) -> None:
     trace = Trace.open(sample_traces / "mix-admission-before.trace")
     ranks = trace.sql("select rank from findings")["rank"].to_list()
@@ -81,6 +85,7 @@ def test_the_thresholds_of_the_project_hold(sample_traces: Path, tmp_path: Path)
     assert sorted(codes) == ["KVB003", "KVB004"]
 
 
+@slow
 def test_an_empty_answer_has_the_columns(sample_traces: Path) -> None:
     trace = Trace.open(sample_traces / "fcfs-preemption-after.trace")
 

@@ -151,6 +151,7 @@ def not_passed(told: Mapping[str, list[str]], names: Iterable[str]) -> dict[str,
     }
 
 
+@slow
 def test_what_was_added_works(tree: Path) -> None:
     tests = [name for patch in PATCHES for name in patch.tests if not name.endswith("__init__.py")]
 

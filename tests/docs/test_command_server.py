@@ -12,6 +12,7 @@ import pytest
 
 from tests.docs.command_server import ready_commands
 from tests.looped import looped
+from tests.tiers import slow
 
 CONSOLE = Path(sysconfig.get_path("scripts")) / "stepscope"
 
@@ -30,6 +31,7 @@ def ran(line: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@slow
 @looped(
     ("words", "code"),
     [
@@ -80,6 +82,7 @@ def test_a_pipe_ends_for_its_reader_when_the_forked_command_does(
     assert piped.stdout.startswith("stepscope ")
 
 
+@slow
 def test_no_command_outlives_the_server(tmp_path: Path) -> None:
     with ready_commands() as folder:
         ran(f"{folder}/stepscope record slot-recycling -o run.trace", tmp_path)

@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import loaded_of
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 EXPLAINED = ("AIC: cube core", "AIV: vector core", "MIX: both at once")
 
@@ -27,6 +28,7 @@ def test_record_explains_the_cores_that_mix_admission_runs_on(options: list[str]
     assert "MIX task" in said
 
 
+@slow
 def test_both_fronts_explain_them_beside_the_lanes_of_core_groups() -> None:
     trace = Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace")
 

@@ -11,6 +11,7 @@ from tests.conftest import ROOT
 from tests.docs.command_server import ready_commands
 from tests.docs.transcripts import console
 from tests.looped import looped
+from tests.tiers import slow
 
 PAGES = (
     "why-is-my-request-waiting", "what-did-preemption-cost", "did-the-upgrade-change-my-schedule",
@@ -24,6 +25,7 @@ def commands() -> Iterator[Path]:
         yield folder
 
 
+@slow
 @looped("page", PAGES)
 def test_a_page_shows_what_its_commands_print(page: str, commands: Path, tmp_path: Path) -> None:
     (tmp_path / "sample_traces").symlink_to(ROOT / "sample_traces")

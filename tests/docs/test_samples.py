@@ -14,6 +14,7 @@ from stepscope.ingest.schema import FORMAT_VERSION, TABLES
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 LIMIT_BYTES = 350_000
 SAMPLES = sorted(
@@ -40,6 +41,7 @@ def remade(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@slow
 @looped("name", list(maker().SIMULATED))
 def test_a_simulated_sample_is_what_its_command_records(remade: Path, name: str) -> None:
     committed = Trace.open(ROOT / "sample_traces" / name)
@@ -111,6 +113,7 @@ def test_the_executors_profile_has_the_steps_that_its_command_runs(sample_traces
     }  # fmt: skip
 
 
+@slow
 def test_both_ranks_over_gloo_run_the_batches_and_one_is_late() -> None:
     """The rank that waits is in the first all-reduce of the late steps for as long as it waits."""
     gloo = maker("make_torch_gloo.py")

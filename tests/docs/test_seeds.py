@@ -14,7 +14,7 @@ from tests.conftest import ROOT
 from tests.docs.command_server import ready_commands
 from tests.docs.transcripts import Command, Entry, entries
 from tests.looped import looped
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 ENTRIES = entries((ROOT / "docs" / "seeds.md").read_text(encoding="utf-8"))
 NOT_HERE = "**Not on a simulated device.**"
@@ -66,6 +66,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
         yield Shell(commands, tmp_path_factory.mktemp("entries"))
 
 
+@slow
 @pytest.mark.parametrize("part", sampled(PARTS, QUICK))
 def test_each_command_prints_what_the_page_shows(part: str, shell: Shell) -> None:
     others = [
@@ -85,6 +86,7 @@ def test_each_entry_quotes_the_report_and_shows_it_or_says_why_not(entry: Entry)
     assert NOT_HERE in entry.text or any(_tells(command) for command in entry.commands)
 
 
+@slow
 def test_entries_are_numbered_in_order_without_gaps() -> None:
     for one, other in pairwise(ENTRIES):
         report, number = one.number.split(".")

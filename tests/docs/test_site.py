@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.docs.site import BrokenSite, broken, build, lay_out, nav, unlisted
 from tests.looped import looped
+from tests.tiers import slow
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*?(?:src|href)=[\"']?(?:https?:)?//[^\"' >]+")
 
@@ -20,6 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("built"))
 
 
+@slow
 def test_the_readme_is_its_first_page_and_every_page_has_its_place(site: Path) -> None:
     assert "flight recorder" in (site / "index.html").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
@@ -36,6 +38,7 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
     assert "fonts.googleapis" not in "".join(pages.values())
 
 
+@slow
 @looped(
     "link",
     [

@@ -21,6 +21,7 @@ from tests.conftest import ROOT
 from tests.docs.command_server import ready_commands
 from tests.docs.transcripts import console
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.tiers import slow
 
 DOCS = ROOT / "docs"
 TUTORIAL = (DOCS / "tutorial.md").read_text(encoding="utf-8")
@@ -44,6 +45,7 @@ def test_the_tutorial_shows_what_its_commands_print(commands: Path, tmp_path: Pa
         assert command.is_met_by(output), f"$ {command.line}\n{output}"
 
 
+@slow
 def test_the_page_on_fleets_shows_what_its_commands_print(commands: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
@@ -148,6 +150,7 @@ def test_the_lines_for_a_start_record_one_trace(
     assert Trace.open(trace).manifest.ranks == (0, 1)
 
 
+@slow
 def test_the_page_on_recording_names_what_each_family_looks_at() -> None:
     rows = re.findall(r"^\| ([A-Z]{3}): .* \| (.+) \|$", RECORDER, re.MULTILINE)
     told = {family: set(re.findall(r"`(\w+)`", tables)) for family, tables in rows}

@@ -25,6 +25,7 @@ from tests.engine.recorded_once import (
     shared_runs,
     source_files,
 )
+from tests.tiers import slow
 
 NAME = "waiting-queue"
 LOADS = """
@@ -70,6 +71,7 @@ def test_a_run_is_recorded_once_whatever_the_order_of_its_options(
     assert (first, len(recordings)) == (again, 1)
 
 
+@slow
 def test_other_options_are_another_run(runs: RecordedOnce) -> None:
     small = {"requests": "3"}
     paths = {
@@ -139,6 +141,7 @@ def test_processes_that_record_a_run_at_once_get_the_same(runs: RecordedOnce) ->
     assert len(list(runs.folder.iterdir())) == 1
 
 
+@slow
 def test_a_trace_that_a_test_wrote_into_is_recorded_again(
     runs: RecordedOnce, recordings: list[Path]
 ) -> None:
@@ -187,6 +190,7 @@ def test_the_digest_changes_with_every_source_and_nothing_else(tmp_path: Path) -
     assert digest(source_files(tmp_path), ["polars 3"]) != changed
 
 
+@slow
 def test_the_digest_covers_every_module_that_recording_loads(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", LOADS, str(tmp_path)],

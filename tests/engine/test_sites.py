@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 from tests.engine.recorded_once import RecordedOnce
 from tests.engine.small_engines import request, serve
 from tests.replays import SMALL, Run, runs
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 DISPATCHER = {"engine/device/dispatcher.py", "engine/device/placement.py"}
 STANDS_BY = "engine/serving/engine.py"
@@ -169,6 +169,7 @@ def test_what_is_no_site_is_read_as_none() -> None:
     assert [text for text in texts if Site.read(text) is not None] == []
 
 
+@slow
 @given(st.lists(st.builds(InFunction, FILES, NAMES, st.integers(0, 9999)), min_size=1, max_size=4),
        st.none() | st.binary(min_size=4, max_size=4).map(bytes.hex))  # fmt: skip
 def test_a_site_is_read_as_it_was_written(functions: list[InFunction], digest: str | None) -> None:

@@ -25,6 +25,7 @@ NUM_SANITIZED = 300
 pytestmark = pytest.mark.skipif(not IS_COMPILED, reason="the scanner is not compiled")
 
 
+@slow
 def test_no_window_is_read_otherwise_in_one_pass_than_by_decoding() -> None:
     tally = compare(windows_of(seed=1), NUM_WINDOWS)
 
@@ -45,6 +46,7 @@ def test_sanitizers_find_nothing_in_the_pass_in_c(tmp_path: Path) -> None:
     assert "fine (address and undefined-behaviour sanitizers)" in run.stdout
 
 
+@slow
 def test_a_window_that_is_read_otherwise_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(window: Window) -> Events | None:
         events = scanned(window)

@@ -30,6 +30,7 @@ def test_the_tests_of_what_is_in_c_run_with_its_other_build(tmp_path: Path) -> N
         assert f"using {tmp_path / name}.abi3.so" in run.stdout
 
 
+@slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_built_so_stops_at_a_fault_of_memory_or_arithmetic(
     tmp_path: Path, fault: str

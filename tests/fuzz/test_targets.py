@@ -63,6 +63,7 @@ def test_every_reader_has_a_target() -> None:
     assert missing <= {type(target.reader) for target in TARGETS.values()}
 
 
+@slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_seed_is_read(name: str, tmp_path: Path) -> None:
     target = TARGETS[name]

@@ -25,6 +25,7 @@ from tests.ingest.readers.kv_events.test_reader import CAPTURE
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.ingest.zstd_frames import framed
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_each_limit_is_set_by_its_name_in_numbers_or_bytes() -> None:
@@ -127,6 +128,7 @@ def test_a_file_whose_first_bytes_hold_no_events_names_the_option(tmp_path: Path
         opened(tmp_path, b'{"schemaVersion": 1, ' + b" " * 9_000_000, event=1 << 20)
 
 
+@slow
 def test_a_bomb_is_read_up_to_its_limit(tmp_path: Path) -> None:
     bomb = gzip.compress(events(slice_("a", 1, 1))[:-2] + b" " * (100 << 20))
 
@@ -165,6 +167,7 @@ def test_a_swimlane_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert "(--max whole=N raises it)" in report_of(trace).notes[0]
 
 
+@slow
 @pytest.mark.parametrize("compress", [gzip.compress, framed])
 def test_every_format_is_read_compressed(
     tmp_path: Path, compress: Callable[[bytes], bytes]

@@ -15,6 +15,7 @@ from stepscope.ingest.bounded.joined_pairs import MOST_PAIRS
 from stepscope.ingest.errors import QueryError
 from stepscope.ingest.query import Bounds, run_sql
 from tests.looped import looped
+from tests.tiers import slow
 
 MANY = 100_000
 FRAMES = {
@@ -69,6 +70,7 @@ def test_a_query_that_takes_too_much_memory_is_given_up(monkeypatch: pytest.Monk
         run_sql(FRAMES, ALIKE, Bounds(seconds=300))
 
 
+@slow
 def test_a_chain_of_joins_may_multiply_each_time_and_has_a_process_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,6 +9,7 @@ from stepscope.ingest.errors import QueryError
 from stepscope.ingest.query import condition, run_sql
 from tests.ingest.test_query import FRAMES
 from tests.looped import looped
+from tests.tiers import slow
 
 MANY = 4_000
 STEPS = "from steps"
@@ -65,6 +66,7 @@ PLAINS = {
 }
 
 
+@slow
 @looped("query", PLAINS.values(), ids=list(PLAINS))
 def test_a_query_up_to_a_limit_is_run(query: str) -> None:
     assert len(run_sql({"few": FRAMES["steps"].head(2)}, query)) > 0

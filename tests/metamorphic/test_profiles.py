@@ -21,12 +21,13 @@ from tests.metamorphic.contents import (
 from tests.metamorphic.documents import Document, exact, text_of, written
 from tests.metamorphic.profile_rewritings import SAME, begins_and_ends, plain
 from tests.metamorphic.profiles import QUICK, names, opened, profile, told
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 pytestmark = pytest.mark.parametrize("name", sampled(names(), QUICK))
 FLOW_ENDS = {"s": "bind_id with flow_out", "f": "bind_id with flow_in"}
 
 
+@slow
 def test_a_profile_written_otherwise_is_the_same(folder: Path, tmp_path: Path, name: str) -> None:
     first = told(folder, name)
     changed = {}
@@ -54,6 +55,7 @@ def _slices(read: dict[str, int]) -> dict[str, int]:
     return {**counts, "X": counts["X"] + counts["B"], "B": 0, "E": 0}
 
 
+@slow
 def test_an_array_of_events_holds_them_all_and_says_nothing_of_who_wrote_it(
     folder: Path, tmp_path: Path, name: str
 ) -> None:
@@ -153,6 +155,7 @@ def _without_names(flows: Rows) -> Rows:
     return found
 
 
+@slow
 @pytest.mark.parametrize("is_array", [False, True])
 def test_what_stands_behind_the_end_is_said_to_be_there(
     folder: Path, tmp_path: Path, name: str, is_array: bool

@@ -25,7 +25,7 @@ from tests.metamorphic.contents import (
 from tests.metamorphic.documents import Document, exact, number, stretched, text_of
 from tests.metamorphic.profile_rewritings import plain
 from tests.metamorphic.profiles import QUICK, names, opened, profile, told, write
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 pytestmark = pytest.mark.parametrize("name", sampled(names(), QUICK))
 
@@ -54,6 +54,7 @@ def moved(trace: Trace, by_ns: int) -> Trace:
     return Trace(shifted, trace.manifest, "moved")
 
 
+@slow
 @pytest.mark.parametrize("is_array", [False, True])
 @pytest.mark.parametrize("share", sampled([0.1, 0.45, 0.8, 0.999], [0.45, 0.999]))
 def test_of_a_file_that_was_cut_all_whole_events_are_kept_and_the_rest_is_said(
@@ -90,6 +91,7 @@ def _num_whole(content: bytes, document: Document) -> int:
     return len(document.events)
 
 
+@slow
 def test_events_that_are_there_twice_are_read_twice(tmp_path: Path, name: str) -> None:
     document = profile(name)
     plain_only = [event for event in document.events if event["ph"] in "XCMi"]
@@ -124,6 +126,7 @@ def test_one_profile_behind_the_other_is_read_too_and_said_to_be_there(
     assert BEHIND in report_of(trace).notes
 
 
+@slow
 def test_one_event_that_is_none_costs_one_and_is_counted(tmp_path: Path, name: str) -> None:
     document = profile(name)
     place = next(at for at, event in enumerate(document.events) if event.get("ph") == "X")
@@ -146,6 +149,7 @@ def test_utf16_is_refused_with_a_line_that_says_how_to_convert_it(
         opened(tmp_path, plain(profile(name)).decode().encode("utf-16"))
 
 
+@slow
 def test_times_twice_as_long_are_so_everywhere(tmp_path: Path, name: str) -> None:
     trace = opened(tmp_path, plain(stretched(profile(name))))
 

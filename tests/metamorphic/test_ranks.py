@@ -94,6 +94,7 @@ WRITTEN: dict[str, Callable[[dict[str, Any]], bytes]] = {
 }
 
 
+@slow
 @pytest.mark.parametrize("look", sampled([NUMBERED, BY_ORDER], [NUMBERED]), ids=LOOKS)
 def test_files_of_ranks_written_otherwise_are_the_same(
     folder: Path, tmp_path: Path, look: Look
@@ -110,6 +111,7 @@ def test_files_of_ranks_written_otherwise_are_the_same(
         assert again.manifest.config["clocks"] == first.manifest.config["clocks"], how
 
 
+@slow
 @each_look
 def test_what_files_are_called_and_beside_what_they_lie_makes_no_difference(
     folder: Path, tmp_path: Path, look: Look
@@ -133,6 +135,7 @@ def test_what_files_are_called_and_beside_what_they_lie_makes_no_difference(
 # -- what must change -------------------------------------------------------------------------
 
 
+@slow
 @each_look
 @pytest.mark.parametrize("late_us", sampled([-90_000.0, -700, 700, 2_500, 1_000_000], [-700]))
 def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
@@ -152,6 +155,7 @@ def test_a_clock_that_is_set_otherwise_is_moved_back_and_nothing_else_changes(
     assert blamed_sums(trace) == told.sums
 
 
+@slow
 @pytest.mark.parametrize("window", sampled(WINDOWS, WINDOWS[-1:]), ids=str)
 @pytest.mark.parametrize(
     ("look", "late_us"),
@@ -180,6 +184,7 @@ def test_a_window_that_begins_or_ends_elsewhere_holds_some_of_the_same_collectiv
     assert findings_of(trace)["counts"]["COL001"] == 0
 
 
+@slow
 @pytest.mark.parametrize("number", sampled([5, 17], [5]))
 def test_a_collective_that_one_rank_lacks_is_missed_by_its_number(
     folder: Path, tmp_path: Path, number: int
@@ -196,6 +201,7 @@ def test_a_collective_that_one_rank_lacks_is_missed_by_its_number(
     assert findings_of(trace)["counts"] == findings_of(agreed)["counts"]
 
 
+@slow
 @pytest.mark.parametrize("number", sampled([5, 17], [5]))
 @pytest.mark.parametrize("change", ["without", "swapped"])
 @pytest.mark.parametrize("look", [NUMBERED, BY_ORDER], ids=["numbered", "by order"])
@@ -220,6 +226,7 @@ def test_a_collective_that_one_rank_lacks_or_issues_later_is_where_ranks_part_or
     assert blamed_sums(trace, *untouched) == blamed_sums(agreed, *untouched)
 
 
+@slow
 @pytest.mark.parametrize(
     ("rank", "is_swapped"),
     [

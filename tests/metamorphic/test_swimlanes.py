@@ -28,7 +28,7 @@ from tests.metamorphic.contents import (
     told_of,
 )
 from tests.metamorphic.swimlanes import PHASES, Swimlane, each_cycle, each_task, names, swimlane
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 SAMPLES = (
     "mix-admission-before.trace", "mix-admission-after.trace", "fcfs-preemption-before.trace",
@@ -68,6 +68,7 @@ WRITTEN: dict[str, Callable[[Any], bytes]] = {
 }
 
 
+@slow
 @each_swimlane
 def test_a_swimlane_written_otherwise_is_the_same(folder: Path, tmp_path: Path, name: str) -> None:
     for how, written in WRITTEN.items():
@@ -178,6 +179,7 @@ def test_a_block_that_is_lost_is_one_block_less_and_said(
     assert counts_of(trace)[1:] != first.counts[1:] or report_of(trace).notes
 
 
+@slow
 @each_swimlane
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_of_records_that_were_cut_off_what_is_whole_is_kept_and_the_rest_said(
@@ -208,6 +210,7 @@ def with_columns(trace: Trace, changed: pl.Expr) -> Trace:
     return Trace(frames, trace.manifest, trace.name)
 
 
+@slow
 @pytest.mark.parametrize("sample", sampled(SAMPLES, SAMPLES[:1]))
 def test_findings_of_a_recording_do_not_depend_on_the_order_of_its_rows(
     sample_traces: Path, sample: str
@@ -224,6 +227,7 @@ def test_findings_of_a_recording_do_not_depend_on_the_order_of_its_rows(
     assert blamed(again) == blamed(trace)
 
 
+@slow
 @pytest.mark.parametrize("sample", sampled(SAMPLES, SAMPLES[:1]))
 def test_findings_of_a_recording_do_not_depend_on_when_it_began_or_what_tasks_are_called(
     sample_traces: Path, sample: str

@@ -140,6 +140,7 @@ def test_a_clean_trace_passes(run: Run) -> None:
     assert "nothing found" in ran.summary
 
 
+@slow
 def test_options_reach_the_command(run: Run) -> None:
     assert run(TRACE="out/before.trace", IGNORE="COR").code == 0
     assert run(TRACE="out/before.trace", SELECT="STV").code == 0
@@ -177,6 +178,7 @@ def test_traces_are_named_line_by_line_and_by_pattern(run: Run, workspace: Path)
     assert "after.trace" in ran.summary.replace("&#46;", ".")
 
 
+@slow
 @pytest.mark.parametrize("trace", ["out/absent.trace", "absent/*.trace"])
 def test_a_trace_that_was_not_made_fails_the_run(run: Run, trace: str) -> None:
     ran = run(TRACE=f"out/after.trace\n{trace}", SARIF="check.sarif")
@@ -201,6 +203,7 @@ def test_a_name_is_never_run(run: Run, workspace: Path) -> None:
     assert ran.outputs["exit-code"] == "1"
 
 
+@slow
 def test_the_hook_checks_each_trace_that_a_commit_touches(workspace: Path, tmp_path: Path) -> None:
     (hook,) = load_manifest(str(ROOT / ".pre-commit-hooks.yaml"))
     assert (hook["language"], hook["entry"]) == ("python", "stepscope check")
@@ -247,6 +250,7 @@ def test_the_workflow_that_is_described_gives_the_action_what_it_takes() -> None
     assert hooks["repos"][0]["hooks"][0]["id"] == manifest["id"]
 
 
+@slow
 def test_the_job_that_is_described_for_gitlab_fails_and_writes_what_it_reports(
     workspace: Path,
 ) -> None:
@@ -272,6 +276,7 @@ GATES = [
 ]
 
 
+@slow
 @pytest.mark.parametrize(("kept", "outcomes"), GATES)
 def test_the_ten_lines_that_are_described_for_pytest_pass_where_every_trace_is_clean(
     workspace: Path, kept: tuple[str, ...], outcomes: dict[str, str]
@@ -311,6 +316,7 @@ def test_the_settings_that_are_described_are_settings(tmp_path: Path) -> None:
     assert config.rules()
 
 
+@slow
 def test_every_input_and_option_is_described() -> None:
     text = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 

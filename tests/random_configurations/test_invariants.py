@@ -33,6 +33,7 @@ SEEDS = range(1000, 1006)
 NAMES = [each.name for each in SCENARIOS]
 
 
+@slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_fixed_variant_runs_again_alike_is_sound_and_what_is_found_in_it_is_so(name: str) -> None:
     assert run(configuration(name, SEEDS[0])).wrong == []
@@ -46,6 +47,7 @@ def test_other_seeds_of_a_fixed_variant_are_sound_as_well(name: str) -> None:
     assert wrong == [[]] * len(wrong)
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(DECODED, list(DECODED)[:1]))
 def test_a_decoder_gives_everybody_their_own_tokens_whatever_the_settings(name: str) -> None:
     pytest.importorskip("torch")
@@ -102,6 +104,7 @@ def test_what_does_not_hold_is_told(recorded_once: RecordedOnce) -> None:
     assert [name for name, line in BREAKS.items() if not re.search(line, lines[name])] == []
 
 
+@slow
 def test_an_output_that_is_not_what_it_is_alone_is_told(recorded_once: RecordedOnce) -> None:
     pytest.importorskip("torch")
     of = fault("logits-per-token")
@@ -156,6 +159,7 @@ KNOWN = {
 }
 
 
+@slow
 @pytest.mark.parametrize("code", KNOWN)
 def test_a_count_confirms_what_is_so_and_nothing_else(
     recorded_once: RecordedOnce, code: str
@@ -168,6 +172,7 @@ def test_a_count_confirms_what_is_so_and_nothing_else(
     assert not confirmed(tables, _said_otherwise(found))
 
 
+@slow
 def test_what_is_not_listed_one_by_one_is_counted_too(recorded_once: RecordedOnce) -> None:
     many = Configuration("mix-admission", "before", {"admission": "per-core-slot", "steps": "3"}, 0)
     trace = trace_of(recorded_once, many)
@@ -200,6 +205,7 @@ def test_every_fault_can_be_seen_without_its_rule() -> None:
     assert {each.executor for each in FAULTS if each not in TRIED} == {"torch"}
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(SHOWING, SHOWING[:1]))
 def test_a_fault_that_shows_in_a_random_configuration_is_found(name: str) -> None:
     found = trials(fault(name), 2)

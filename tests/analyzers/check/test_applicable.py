@@ -11,6 +11,7 @@ from stepscope.analyzers.views.known import NUM_FIRST, knows
 from stepscope.ingest.schema import BY_NAME
 from tests.analyzers.check.least_faults import LEAST_FAULTS, LeastFault
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 # The schema wants these, and readers of other formats cannot always give them.
@@ -50,6 +51,7 @@ def test_every_rule_has_a_least_fault() -> None:
     assert {fault.rule.code for fault in LEAST_FAULTS} == {rule.code for rule in RULES}
 
 
+@slow
 @looped("fault", LEAST_FAULTS, ids=str)
 def test_without_a_column_that_a_rule_reads_it_is_not_clean(fault: LeastFault) -> None:
     code = fault.rule.code

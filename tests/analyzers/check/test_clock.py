@@ -15,6 +15,7 @@ from stepscope.ingest.manifest import ClockInfo
 from tests.analyzers.check.least_faults import LEAST_FAULTS, LeastFault
 from tests.analyzers.check.warped import WARPS, warped
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 NO_CLOCK = ClockInfo("none")
@@ -38,6 +39,7 @@ def found(fault: LeastFault, tables: dict[str, Any]) -> list[tuple[Any, ...]]:
     )
 
 
+@slow
 @looped("fault", LEAST_FAULTS, ids=str)
 def test_without_a_clock_a_rule_finds_the_same_whatever_the_times_are(fault: LeastFault) -> None:
     assert all(

@@ -17,6 +17,7 @@ from stepscope.ingest.errors import ConfigError, StepscopeError
 from tests.analyzers.check.rules_of_others import RULE, Install, installing
 from tests.looped import looped
 from tests.packages import stepscope
+from tests.tiers import slow
 from tests.traces import trace_of
 
 BROKEN = {
@@ -70,6 +71,7 @@ def test_what_is_no_rule_is_refused_in_one_line_that_names_its_package(
     assert len(said.splitlines()) == 1
 
 
+@slow
 def test_a_check_of_all_rules_does_not_run_without_one_and_ours_are_explained_all_the_same(
     install: Install, sample_traces: Path
 ) -> None:
@@ -146,6 +148,7 @@ def test_a_rule_of_others_that_cannot_say_whether_it_applies_does_not_stop_who_l
     assert "rule QUE001 failed: ZeroDivisionError" in capsys.readouterr().err
 
 
+@slow
 def test_what_needs_no_rule_runs_beside_a_package_that_is_broken(
     install: Install, sample_traces: Path
 ) -> None:

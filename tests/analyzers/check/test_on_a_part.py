@@ -44,6 +44,7 @@ def parts_of(trace: Trace) -> Iterator[Trace]:
     yield part_of(trace, first, last)
 
 
+@slow
 @looped("name", ["fcfs-preemption", "mix-admission"])
 def test_what_is_found_in_a_part_of_a_run_is_in_the_whole(
     name: str, recorded_once: RecordedOnce

@@ -93,6 +93,7 @@ def _by_step(rows: list[Row], columns: tuple[str, ...]) -> dict[int, list[Any]]:
     return defaultdict(list, {step: sorted(told) for step, told in steps.items()})
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(NAMES, ["mix-admission", "fcfs-preemption"]))
 def test_before_and_after_part_where_everything_that_happened_first_differs(
     recorded: Record, name: str
@@ -107,6 +108,7 @@ def test_before_and_after_part_where_everything_that_happened_first_differs(
     assert any(given.what == "variant" for given in found.inputs)
 
 
+@slow
 def test_fcfs_preemption_parts_at_the_order_of_a_batch(recorded: Record) -> None:
     before, after = (recorded("fcfs-preemption", each) for each in ("before", "after"))
     pairs = zip(before[1], after[1], strict=False)
@@ -119,6 +121,7 @@ def test_fcfs_preemption_parts_at_the_order_of_a_batch(recorded: Record) -> None
     assert divergence["row_b"]["request"] == b["batch"][divergence["place"]][0]
 
 
+@slow
 def test_mix_admission_parts_at_the_first_block_that_is_placed_elsewhere(recorded: Record) -> None:
     before, after = (recorded("mix-admission", each) for each in ("before", "after"))
     pairs = zip(before[1], after[1], strict=False)
@@ -131,6 +134,7 @@ def test_mix_admission_parts_at_the_first_block_that_is_placed_elsewhere(recorde
     assert placed == min(a["ts_ns"], b["ts_ns"])
 
 
+@slow
 def test_slot_recycling_parts_at_an_access_and_never_in_what_it_decides(recorded: Record) -> None:
     before, after = (recorded("slot-recycling", each) for each in ("before", "after"))
     told = [Rows.read(run[0]).tables["accesses"] for run in (before, after)]
@@ -163,6 +167,7 @@ def test_what_differs_before_the_first_step_is_an_input_and_no_divergence() -> N
     assert (_divergence(found)["stage"], _divergence(found)["step"]) == ("allocations", 2)
 
 
+@slow
 def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Record) -> None:
     before, after = (recorded("fcfs-preemption", each)[0] for each in ("before", "after"))
 
@@ -175,6 +180,7 @@ def test_who_gained_is_told_by_what_the_engine_says_became_of_them(recorded: Rec
     assert dict(found.outcomes.causes)["recompute"][0] > found.outcomes.causes["recompute"][1] > 0
 
 
+@slow
 def test_a_run_equals_itself(recorded: Record) -> None:
     trace, _ = recorded("fcfs-preemption", "before")
 
@@ -183,6 +189,7 @@ def test_a_run_equals_itself(recorded: Record) -> None:
     assert (found.verdict, found.divergence, found.inputs) == ("equal", None, ())
 
 
+@slow
 def test_another_seed_is_told_as_an_input(recorded: Record) -> None:
     ours, theirs = (recorded("fcfs-preemption", "after", seed=seed)[0] for seed in (0, 1))
 
@@ -192,6 +199,7 @@ def test_another_seed_is_told_as_an_input(recorded: Record) -> None:
     assert any(what.startswith("request req-") for what in given)
 
 
+@slow
 @looped(("swapped", "shorter"), [(False, "A"), (True, "B")])
 def test_a_run_that_ends_before_is_a_prefix(recorded: Record, swapped: bool, shorter: str) -> None:
     whole, _ = recorded("fcfs-preemption", "before")
@@ -232,6 +240,7 @@ def _of_lengths(*lengths: int) -> Trace:
     return trace_of(steps=steps)
 
 
+@slow
 def test_runs_that_differ_in_what_is_torn_of_both_are_equal() -> None:
     ours, theirs = (
         trace_of(batch_rows=[row(1, "a"), row(2, "a"), row(3, last)], closed=False)

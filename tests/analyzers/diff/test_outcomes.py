@@ -6,6 +6,7 @@ from stepscope.analyzers.diff.compare import Difference, diff
 from stepscope.analyzers.diff.outcomes import outcomes, totals
 from stepscope.app.present.diff_text import causes_table
 from tests.analyzers.rows import event
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -67,6 +68,7 @@ def test_preemptions_that_name_nobody_are_counted_and_ends_are_not_made_up() -> 
     assert totals["finished"] == (None, None)
 
 
+@slow
 def test_where_a_run_names_no_requests_their_time_is_not_known_to_be_none() -> None:
     named = trace_of(
         steps=[{"step": 1, "ts_ns": 5, "dur_ns": 10, "kind": "prefill"}],

@@ -17,6 +17,7 @@ from stepscope.analyzers.diff.pairing import LENGTHS, ORDER, PROMPT, STEM, pair
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, event
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Rename = Callable[[str], str]
@@ -164,6 +165,7 @@ def made_up(seed: int) -> Rename:
     return lambda _: f"chatcmpl-{UUID(int=rng.getrandbits(128))}"
 
 
+@slow
 @looped("seed", range(3))
 def test_a_real_run_under_other_suffixes_is_the_same_run(real: Trace, seed: int) -> None:
     found = diff(real, again(real, suffixed(seed)))
@@ -174,6 +176,7 @@ def test_a_real_run_under_other_suffixes_is_the_same_run(real: Trace, seed: int)
     assert found.outcomes.requests["change"].null_count() == len(found.outcomes.requests)
 
 
+@slow
 def test_a_real_run_under_ids_that_say_nothing_is_the_same_run(real: Trace) -> None:
     found = diff(real, again(real, made_up(1)))
 

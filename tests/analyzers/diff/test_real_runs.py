@@ -123,6 +123,7 @@ def test_a_slot_of_another_number_is_another_slot() -> None:
     assert found.divergence.stage == "allocations"
 
 
+@slow
 def test_what_is_decided_comes_before_the_blocks_that_differed_sooner() -> None:
     ours = trace_of(**steps_of(1, 1, 1, 1), allocations=[claimed(1, 1)])
     theirs = trace_of(**steps_of(1, 1, 1, 2), allocations=[claimed(1, 1), claimed(1, 2)])
@@ -134,6 +135,7 @@ def test_what_is_decided_comes_before_the_blocks_that_differed_sooner() -> None:
     assert found.firsts[KV_BLOCKS] == (0, 1)
 
 
+@slow
 def test_a_request_that_happened_to_arrive_a_step_later_is_no_headline() -> None:
     ours, theirs = (
         trace_of(**steps_of(1, 1, last), lifecycle=[event("r", "arrive", at)])
@@ -175,6 +177,7 @@ def test_a_deadline_is_as_long_after_the_arrival_on_whatever_clock() -> None:
     assert diff(ours, theirs).inputs == ()
 
 
+@slow
 def test_how_long_steps_took_is_compared_where_time_is_simulated_alone() -> None:
     measured = trace_of(**steps_of(1, 1))
     slower = trace_of(

@@ -96,6 +96,7 @@ def test_over_tls_a_cluster_makes_the_same_archive(cluster: Any, tmp_path: Path)
     assert rows(tmp_path / "there", "findings")
 
 
+@slow
 def test_whoever_has_another_certificate_is_told_that_no_scheduler_answers(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.analyzers.fleet.at_hand import Here, imported, rows
 from tests.analyzers.fleet.test_importing import quickly
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
 from tests.looped import looped
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -84,6 +85,7 @@ def store(runs: Path) -> Iterator[Any]:
     memory.rm("/fleet", recursive=True)
 
 
+@slow
 @pytest.mark.usefixtures("store")
 def test_what_is_in_a_store_gives_the_same_rows(runs: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"

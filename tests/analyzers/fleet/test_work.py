@@ -24,6 +24,7 @@ from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.fleet.at_hand import imported, rows
 from tests.ingest.derive.collectives.rank_jobs import Look, job, write_job
+from tests.tiers import slow
 
 PLAIN = Look()
 LOOKS = {
@@ -89,10 +90,12 @@ def test_a_job_is_told_as_its_folder_is(tmp_path: Path, folder: Path) -> None:
     assert_as_check_says(tmp_path / "archive", folder)
 
 
+@slow
 def test_a_real_job_is_told_as_its_folder_is(tmp_path: Path, real: Path) -> None:
     assert_as_check_says(tmp_path / "archive", real)
 
 
+@slow
 def test_those_jobs_say_more_than_that_steps_were_inferred(tmp_path: Path) -> None:
     made = ranks(tmp_path / "job", *LOOKS["another order"])
 
@@ -101,10 +104,12 @@ def test_those_jobs_say_more_than_that_steps_were_inferred(tmp_path: Path) -> No
     assert "COL001" in {row["code"] for row in rows(tmp_path / "archive", "findings")}
 
 
+@slow
 def test_a_trace_by_itself_is_told_as_it_is(tmp_path: Path, sample_traces: Path) -> None:
     assert_as_check_says(tmp_path / "archive", sample_traces / "fcfs-preemption-before.trace")
 
 
+@slow
 def test_a_job_is_sent_fewer_bytes_than_its_files_have(tmp_path: Path, real: Path) -> None:
     imported(tmp_path / "archive", real)
 
@@ -129,6 +134,7 @@ def watched(trace: Trace, asked: dict[str, set[str]]) -> Trace:
     return trace.replacing(frames, trace.manifest)
 
 
+@slow
 def test_no_rule_reads_what_is_not_sent(tmp_path: Path) -> None:
     trace = Trace.open(ranks(tmp_path / "job", *LOOKS["another order"]), cached=False)
     asked: dict[str, set[str]] = {}
@@ -160,6 +166,7 @@ class NamedSpan:
         return [finding(self, f"{num} calls", "none", count=num)] if num else []
 
 
+@slow
 def test_a_rule_of_another_package_gets_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from stepscope.analyzers.fleet.messages import Answer, Died, Digests, Place, ToD
 from stepscope.analyzers.fleet.worker_loop import NAME, framed
 from stepscope.analyzers.fleet.worker_pool import MOST_STARTS, WorkerPool
 from stepscope.ingest.errors import StepscopeError
+from tests.tiers import slow
 
 PATIENCE_S = 180
 
@@ -85,6 +86,7 @@ def test_workers_end_with_the_pool(pool: WorkerPool, endless: ToDigest) -> None:
         os.kill(worker, 0)
 
 
+@slow
 def test_a_worker_ends_as_its_stdin_does_and_prints_answers_alone(tmp_path: Path) -> None:
     (tmp_path / "small").write_text("few")
 

@@ -67,6 +67,7 @@ _BY_CODE = {rule.code: rule for rule in TURNED_DOWN}
 SENSITIVE = tuple(_BY_CODE.get(rule.code, rule) for rule in RULES)
 
 
+@slow
 @given(absurd_rows)
 @settings(max_examples=examples(15))
 def test_no_rule_raises_on_an_absurd_trace(rows: Rows) -> None:
@@ -88,6 +89,7 @@ def check_judged(rows: Rows) -> None:
         assert found.as_dict()["message"]
 
 
+@slow
 @given(faulty_rows | absurd_rows, st.randoms(use_true_random=False))
 @settings(max_examples=10)
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
@@ -109,6 +111,7 @@ def check_shuffled(rows: Rows, random: Random) -> None:
     assert _plain(rows) == _plain(shuffled)
 
 
+@slow
 @given(faulty_rows | absurd_rows, st.integers(1, 4))
 @settings(max_examples=10)
 def test_findings_do_not_depend_on_how_the_trace_is_split_into_files(
@@ -121,6 +124,7 @@ def test_findings_do_not_depend_on_how_the_trace_is_split_into_files(
     assert _told(Trace.open(folder)) == _told(trace)
 
 
+@slow
 @given(faulty_rows | absurd_rows)
 @settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:

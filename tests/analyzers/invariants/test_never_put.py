@@ -9,6 +9,7 @@ from tests.analyzers.rank_rows import access, collective, said, slot
 from tests.analyzers.rows import decision, event, mix, part, task
 from tests.analyzers.serving_rows import decode, owned, segment, step, token
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SLOTS = {"layout": {"num_slots": 2, "slot_tokens": 2, "token_bytes": 4}}
@@ -28,6 +29,7 @@ def test_blocks_of_who_ends_in_the_last_moment_are_not_watched(
     assert judged("KVB002", lifecycle=lives, allocations=blocks) is is_judged
 
 
+@slow
 @looped(
     ("spans", "is_judged"),
     [(mix(1, {0: 5, 1: 5}, 90, 5), True), ([part(1, 0, 5, 90)], False)],

@@ -12,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.conftest import Record
 from tests.analyzers.rank_rows import access, collective, said, slot
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -37,6 +38,7 @@ def test_a_table_that_does_not_tell_it_is_not_clean(
     assert codes <= set(result.not_applicable)
 
 
+@slow
 def test_a_trace_of_two_ranks_is_judged_by_all_rules_of_ranks(record: Record) -> None:
     pytest.importorskip("torch")
     result = check(record("ep-multiplexing", max_tokens="5"))

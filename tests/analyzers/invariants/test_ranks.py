@@ -15,7 +15,7 @@ from stepscope.analyzers.findings.rule import Rule
 from stepscope.analyzers.rules.col.col008_straggler import Straggler
 from tests.analyzers.absurd import Rows
 from tests.analyzers.invariants.faulty_ranks import faulty_ranks, ranks_trace
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 TURNED_DOWN: dict[str, Rule] = {
     "COL008": Straggler(min_late_ns=0, min_times=1, min_share=0.0, min_cost=0.0)
@@ -25,6 +25,7 @@ JUDGED = tuple(
 )
 
 
+@slow
 @given(faulty_ranks, st.randoms(use_true_random=False))
 @settings(max_examples=examples(20))
 def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random) -> None:
@@ -33,6 +34,7 @@ def test_findings_do_not_depend_on_the_order_of_rows(rows: Rows, random: Random)
     assert _told(rows) == _told(shuffled)
 
 
+@slow
 @given(faulty_ranks)
 @settings(max_examples=examples(15))
 def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
@@ -43,6 +45,7 @@ def test_findings_do_not_depend_on_the_number_of_the_rank(rows: Rows) -> None:
     assert _without_ranks(_told(rows)) == _without_ranks(_told(moved))
 
 
+@slow
 @given(faulty_ranks)
 @settings(max_examples=examples(15))
 def test_a_finding_has_a_place_a_count_and_numbers(rows: Rows) -> None:

@@ -20,7 +20,6 @@ from stepscope.engine.schedulers.bucketed import Bucketed
 from stepscope.engine.workloads.workload import RequestSpec
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
-from tests import tiers
 from tests.analyzers.absurd import Rows as Absurd
 from tests.analyzers.absurd import absurd_rows, trace_from
 from tests.analyzers.rows import event
@@ -29,6 +28,7 @@ from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 from tests.engine.small_engines import serve
 from tests.looped import looped
+from tests.tiers import examples, slow
 from tests.traces import trace_of
 
 REPORTED = [
@@ -87,6 +87,7 @@ def check_causes(blamed: Blame) -> None:
     assert "unknown" not in {each.cause.name for each in blamed.totals()}
 
 
+@slow
 @looped(("scenario", "variant"), REPORTED)
 def test_causes_add_up_to_every_latency_of_three_scenarios(
     recorded_once: RecordedOnce, scenario: str, variant: str
@@ -94,7 +95,7 @@ def test_causes_add_up_to_every_latency_of_three_scenarios(
     check_causes(blame(recorded_once.trace(scenario, variant)))
 
 
-@tiers.slow
+@slow
 @looped(("scenario", "variant"), OTHERS)
 def test_causes_add_up_to_every_latency_of_every_other_variant(
     recorded_once: RecordedOnce, scenario: str, variant: str
@@ -102,6 +103,7 @@ def test_causes_add_up_to_every_latency_of_every_other_variant(
     check_causes(blame(recorded_once.trace(scenario, variant)))
 
 
+@slow
 @looped("name", KINETO)
 def test_a_profile_that_names_no_request_has_its_whole_run_blamed(
     shared_data: Path, name: str
@@ -114,6 +116,7 @@ def test_a_profile_that_names_no_request_has_its_whole_run_blamed(
     assert any("names no requests" in note for note in blamed.notes)
 
 
+@slow
 def test_real_steps_are_split_between_prefill_decode_and_the_time_between_them(
     shared_data: Path,
 ) -> None:
@@ -126,14 +129,15 @@ def test_real_steps_are_split_between_prefill_decode_and_the_time_between_them(
     assert spent["prefill"] + spent["decode"] == ran
 
 
-slow = st.builds(
+slow_costs = st.builds(
     CostModel, base_ns=st.integers(1, 5), prefill_token_ns=st.integers(0, 2),
     decode_row_ns=st.integers(0, 2), kv_token_ns=st.just(0),
 )  # fmt: skip
 
 
-@given(requests, knobs, sizes, slow)
-@settings(max_examples=tiers.examples(60))
+@slow
+@given(requests, knobs, sizes, slow_costs)
+@settings(max_examples=examples(60))
 def test_blame_is_what_following_every_step_of_a_run_comes_to(
     specs: list[RequestSpec], scheduler: Bucketed, config: EngineConfig, cost: CostModel
 ) -> None:
@@ -191,8 +195,9 @@ def _decided(request: str, now: int, rows: Rows) -> dict[str, Any] | None:
     return next((row for row in reversed(about) if since <= row["ts_ns"] <= now), None)
 
 
+@slow
 @given(absurd_rows)
-@settings(max_examples=tiers.examples(40))
+@settings(max_examples=examples(40))
 def test_causes_add_up_on_traces_that_no_engine_would_write(rows: Absurd) -> None:
     assert adds_up(blame(trace_from(rows)))
 
@@ -232,6 +237,7 @@ def test_times_since_1970_are_as_good_as_any() -> None:
     assert of_request(blame(trace), "r") == {"idle": 5, "decode": 10}
 
 
+@slow
 def test_one_request_alone_is_blamed_as_it_is_among_all() -> None:
     _, rows = serve([RequestSpec(f"r{n}", n, 4, 3) for n in range(4)], config=TIGHT)
     trace = _traced(rows)
@@ -253,6 +259,7 @@ def test_a_list_of_arrivals_has_no_latencies() -> None:
     assert note.startswith("a list of 3 arrivals: ")
 
 
+@slow
 def test_a_real_list_of_requests_has_no_latencies(shared_data: Path) -> None:
     for path in sorted((shared_data / "requests").iterdir()):
         assert blame(Trace.open(path)).requests.is_empty()

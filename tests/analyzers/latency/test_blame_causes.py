@@ -13,6 +13,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.test_blame import of_request
 from tests.analyzers.rows import Row, decision, event, part
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -92,6 +93,7 @@ def test_who_is_ready_and_not_noticed_is_parked_until_it_is_said_to_be_noticed()
     assert of_request(blame(trace), "r") == {"unknown": 15, "parked": 15, "no-blocks": 20}
 
 
+@slow
 @looped("word", [w for w in WHAT_BLOCKS if w not in {"core-group", "core"}])
 def test_whatever_blocks_a_request_is_a_cause_of_its_latency(word: str) -> None:
     trace = trace_of(

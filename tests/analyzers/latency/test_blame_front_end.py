@@ -8,6 +8,7 @@ from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.ingest.errors import ConfigError
 from tests.analyzers.latency.test_blame import of_request
 from tests.analyzers.rows import Row, event
+from tests.tiers import slow
 from tests.traces import trace_of
 
 LIFE = [
@@ -57,6 +58,7 @@ def test_the_first_token_is_there_when_the_client_has_it() -> None:
     assert (first["decode_ns"], first["idle_ns"]) == (0, 6)
 
 
+@slow
 def test_who_is_given_all_at_once_waits_for_its_last_token_and_not_for_the_delivery() -> None:
     life = [each for each in LIFE if each["ts_ns"] != 23]
     outputs = [

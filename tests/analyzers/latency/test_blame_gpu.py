@@ -14,6 +14,7 @@ from stepscope.analyzers.latency.kernel_kinds import KINDS
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Row = dict[str, Any]
@@ -90,6 +91,7 @@ def test_what_was_launched_and_has_not_begun_waits_for_the_gpu() -> None:
     assert spent(trace) == {"launch": 10, "gpu-wait": 50, "gemm": 40}
 
 
+@slow
 @looped(
     "name", ["cudaDeviceSynchronize", "hipEventSynchronize", "hipMemcpyWithStream", "cudaMemcpy"]
 )
@@ -225,6 +227,7 @@ kernels = st.lists(st.tuples(st.sampled_from(KINDS), times, times), max_size=8)
 steps_of = st.lists(st.tuples(times, st.integers(0, 40), st.booleans()), min_size=1, max_size=4)
 
 
+@slow
 @given(kernels, steps_of)
 @settings(max_examples=50)
 def test_every_nanosecond_has_the_first_cause_that_holds(
@@ -282,6 +285,7 @@ def _is_open(row: Row, at: int) -> bool:
     return bool(row["ts_ns"] <= at < row["ts_ns"] + row["dur_ns"])
 
 
+@slow
 @looped(
     ("category", "kind"),
     [("kernel_dispatch", "kernel"), ("Kernel", "kernel"), ("memory_copy", "copy"),

@@ -11,6 +11,7 @@ import pytest
 from stepscope.analyzers.latency.blame import Blame, blame
 from stepscope.ingest.times import MS, SECOND
 from tests.recorded import RecordedRun, Row
+from tests.tiers import slow
 
 IN_ENGINE = ("no-blocks", "no-seat", "no-budget", "chunk", "head", "step", "preemption", "grammar",
              "parked", "other", "idle", "unknown")  # fmt: skip
@@ -52,6 +53,7 @@ def test_the_time_before_its_batch_is_formed_is_vllm_s_time_in_the_queue(recorde
         assert batches["from_ns"].min() - row["arrive_ns"] == pytest.approx(queued, abs=MS)
 
 
+@slow
 def test_sums_over_a_server_are_those_of_its_own_metrics(recorded: Run) -> None:
     run = recorded("serve_prefix")
     text = (run.folder / "serve_prefix.metrics").read_text("utf-8")

@@ -7,6 +7,7 @@ import polars as pl
 from stepscope.analyzers.latency.blame import COLUMNS, blame
 from tests.analyzers.latency.test_blame_gpu import call, ran, step
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -26,6 +27,7 @@ def test_a_rank_without_steps_is_blamed_beside_one_that_has_them() -> None:
     assert any(note.startswith("no step of 1 rank is known") for note in blamed.notes)
 
 
+@slow
 @looped("begun", [-(2**62), -1, 0, 2**60, 2**61 - 7])
 @looped("length", [0, 9, 2**60, 2**62])
 def test_a_kernel_at_the_end_of_time_adds_up(begun: int, length: int) -> None:

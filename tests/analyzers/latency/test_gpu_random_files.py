@@ -69,6 +69,7 @@ def _calls(random: Random) -> list[Event]:
     return found
 
 
+@slow
 @looped("seed", range(20))
 def test_random_profiles_are_told_as_counting_by_hand_tells_them(tmp_path: Path, seed: int) -> None:
     file = written(tmp_path, seed)

@@ -10,6 +10,7 @@ import pytest
 from stepscope.analyzers.latency.blame import COLUMNS, blame
 from stepscope.ingest.trace import Trace
 from tests.analyzers.latency.raw_gpu import RAN, Run, length, run_of, shares
+from tests.tiers import slow
 
 ON_GPU = (
     "sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300", "h100_qwen15_05b_chat",
@@ -23,6 +24,7 @@ def profile(shared_data: Path, request: pytest.FixtureRequest) -> tuple[Trace, R
     return Trace.open(file), run_of(file)
 
 
+@slow
 def test_a_step_lasts_until_the_last_of_its_kernels_ended(profile: tuple[Trace, Run]) -> None:
     trace, run = profile
 
@@ -46,6 +48,7 @@ def test_a_steps_time_on_the_gpu_is_that_of_what_it_launched(profile: tuple[Trac
     ]
 
 
+@slow
 def test_blame_is_what_following_every_event_comes_to(profile: tuple[Trace, Run]) -> None:
     trace, run = profile
 
@@ -64,6 +67,7 @@ def test_causes_of_a_run_add_up_to_it(profile: tuple[Trace, Run]) -> None:
     assert row.select(pl.sum_horizontal(COLUMNS)).item() == last - first
 
 
+@slow
 def test_kernels_that_no_step_launched_are_counted(profile: tuple[Trace, Run]) -> None:
     trace, run = profile
     total = sum(len(run.causes[kind]) for kind in RAN)

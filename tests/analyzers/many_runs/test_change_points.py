@@ -40,6 +40,7 @@ def test_at_most_1_in_20_tables_of_mere_noise_has_any_change(spread: str, num: i
     assert alarms <= num * 0.05 + 3 * np.sqrt(num * 0.05 * 0.95)
 
 
+@slow
 def test_beside_a_change_noise_shows_no_other_more_often_than_is_said() -> None:
     random = np.random.default_rng(8)
     lines = random.normal(size=(100, 40))
@@ -51,6 +52,7 @@ def test_beside_a_change_noise_shows_no_other_more_often_than_is_said() -> None:
     assert sum(len(changes) > 1 for changes in found) <= 5 + 3 * np.sqrt(100 * 0.05 * 0.95)
 
 
+@slow
 @pytest.mark.parametrize("num", sampled([30, 100], [30]))
 def test_a_shift_of_three_sigma_with_eight_runs_on_each_side_is_found(num: int) -> None:
     random = np.random.default_rng(9)

@@ -8,6 +8,7 @@ import numpy as np
 
 from stepscope.analyzers.many_runs.trend import FALSE_ALARMS, METRICS, Row, Trend, trend
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def runs(*values: float | None, metric: str = "makespan_ns", **others: Any) -> list[Row]:
@@ -135,6 +136,7 @@ def test_lines_too_short_for_any_change_take_nothing_of_the_chance() -> None:
     assert [group.shared["workload_digest"] for group, _, _ in found.changes] == ["long"]
 
 
+@slow
 def test_at_most_1_in_20_tables_of_10_metrics_in_which_nothing_changed_shows_any_change() -> None:
     random = np.random.default_rng(5)
     metrics = [f"m{each}" for each in range(10)]

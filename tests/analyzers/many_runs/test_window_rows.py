@@ -19,6 +19,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SLO = "ttft=1s,tpot=50ms"
@@ -34,6 +35,7 @@ def both(trace: Trace, size: int) -> tuple[Row, list[Row]]:
     return row, window_rows(trace, row, size, slo)
 
 
+@slow
 @looped("name", SAMPLES)
 def test_what_is_counted_in_windows_adds_up_to_the_trace(name: str) -> None:
     trace = Trace.open(ROOT / "sample_traces" / name)
@@ -53,6 +55,7 @@ def test_what_is_counted_in_windows_adds_up_to_the_trace(name: str) -> None:
             assert max(known) == row[column], column
 
 
+@slow
 @looped("name", SAMPLES[:4])
 def test_one_window_of_all_steps_says_what_the_trace_does(name: str) -> None:
     trace = Trace.open(ROOT / "sample_traces" / name)

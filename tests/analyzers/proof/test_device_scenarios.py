@@ -38,6 +38,7 @@ def fired(result: CheckResult) -> set[str]:
     return {code for code, count in result.counts.items() if count}
 
 
+@slow
 @looped(
     ("name", "codes"),
     [
@@ -80,6 +81,7 @@ def test_a_stall_is_named_by_its_class(checked: Checked, name: str, state: str) 
     assert stalled.evidence["class"] == state
 
 
+@slow
 def test_one_scheduler_thread_for_24_groups_is_dispatch_bound(checked: Checked) -> None:
     assert fired(checked("after", groups="24", threads="1", steps="1")) == {"COR009"}
 

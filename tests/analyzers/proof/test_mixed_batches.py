@@ -49,6 +49,7 @@ def loud(result: CheckResult) -> set[str]:
     return {each.code for each in result.findings if each.severity is not Severity.INFO}
 
 
+@slow
 @looped(
     "sizes",
     [
@@ -63,6 +64,7 @@ def test_a_sound_engine_is_clean_under_every_rule(sizes: dict[str, Any]) -> None
     assert loud(served(**sizes)) == set()
 
 
+@slow
 def test_without_a_reserve_mixed_batches_do_not_form_and_decodes_stall() -> None:
     result = served(reserve=False)
 
@@ -101,6 +103,7 @@ def test_a_fault_fires_its_rules_and_no_others(
     assert {code for code in loud(result) if code[:3] in {"BAT", "STV", "KVB"}} == fired
 
 
+@slow
 @looped(
     ("variant", "fired"),
     [

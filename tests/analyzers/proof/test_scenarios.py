@@ -50,6 +50,7 @@ POLICIES = [
 ]
 
 
+@slow
 @looped(("variant", "conflicts"), POLICIES)
 def test_cor001_finds_every_conflict_that_the_device_saw(
     checked: CheckVariant, variant: str, conflicts: bool
@@ -107,6 +108,7 @@ def test_cor002_finds_the_shift_that_wraps_on_the_23rd_group(checked: CheckVaria
     assert faulty.counts["COR002"] > 0
 
 
+@slow
 def test_cor005_finds_blocks_pending_beside_idle_groups(checked: CheckVariant) -> None:
     _, pending = checked("mix-admission", "per-core-slot", workload="mix-starvation")
     _, clean = checked("mix-admission", "after", workload="mix-starvation")
@@ -136,6 +138,7 @@ def test_the_guard_is_clean_under_every_rule(checked: CheckVariant, workload: st
 BUCKETS = {**BURSTS, "completions": "bucketed"}
 
 
+@slow
 def test_the_repaired_scheduler_is_clean_under_every_rule(checked: CheckVariant) -> None:
     run, result = checked("fcfs-preemption", "after")
 
@@ -155,6 +158,7 @@ def test_the_reported_scheduler_fires_every_rule_about_it(
     assert result.counts["STV002"] > 0
 
 
+@slow
 @looped("variant", ["before", "order-only"])
 def test_stv001_names_each_of_the_forty_though_most_are_computed_again_and_again(
     checked: CheckVariant, variant: str
@@ -164,6 +168,7 @@ def test_stv001_names_each_of_the_forty_though_most_are_computed_again_and_again
     assert result.counts["STV001"] == run.metrics["late"] == 40
 
 
+@slow
 def test_deferring_alone_starves_the_bucket_of_the_oldest_and_leaves_decodes_out(
     checked: CheckVariant,
 ) -> None:
@@ -174,6 +179,7 @@ def test_deferring_alone_starves_the_bucket_of_the_oldest_and_leaves_decodes_out
     assert result.counts["STV018"] > 0
 
 
+@slow
 @looped(
     ("knob", "fault", "fired"),
     [
@@ -190,6 +196,7 @@ def test_a_single_fault_fires_its_own_rule(
     assert fired <= {code for code, count in result.counts.items() if count}
 
 
+@slow
 def test_stv001_finds_that_everybody_starves_where_nobody_finishes(checked: CheckVariant) -> None:
     settings = {**BUCKETS, "incompatible": "preempt", "burst": "4", "gap_ms": "500"}
 

@@ -10,9 +10,10 @@ from stepscope.analyzers.check.registry import by_code
 from stepscope.analyzers.findings.finding import Severity
 from tests.analyzers.real.files import FILES, QUICK
 from tests.analyzers.real.findings import COUNTED, FOUND, counts, row, said
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(FILES, quick=QUICK))
 def test_a_real_file_has_the_findings_that_were_counted_and_no_others(
     shared_data: Path, name: str

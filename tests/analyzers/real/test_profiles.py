@@ -200,6 +200,7 @@ def test_col001_finds_where_two_real_ranks_part(shared_data: Path, tmp_path: Pat
     assert "faces" in found.message
 
 
+@slow
 def test_of_two_ranks_of_many_nothing_says_which_collectives_are_one(
     pair: Trace, ranks: list[list[raw.Event]]
 ) -> None:

@@ -16,7 +16,7 @@ from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.analyzers.rules.stv.stv004_decode_stalled import DecodeStalled
 from tests.recorded import RUNS, RecordedRun, Row
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 of_every_run = pytest.mark.parametrize("name", sampled(RUNS, quick=("gen_mix",)))
 
@@ -82,6 +82,7 @@ TRUE: dict[str, Callable[[Finding, RecordedRun], None]] = {
 }
 
 
+@slow
 @of_every_run
 def test_whatever_is_found_at_error_or_warning_is_true_by_another_count(
     name: str, recorded: Callable[[str], RecordedRun], checked: Callable[[str], CheckResult]

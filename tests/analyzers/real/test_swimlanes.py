@@ -28,7 +28,7 @@ from tests.analyzers.real.files import SWIMLANES
 from tests.analyzers.real.raw_swimlane import Part, RawSwimlane
 from tests.analyzers.samples.raw_trace import RawTrace
 from tests.engine.recorded_once import RecordedOnce
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 TRIED = frozenset(
     {
@@ -88,6 +88,7 @@ def findings(said: CheckResult, code: str) -> list[Finding]:
     return [each for each in said.findings if each.code == code]
 
 
+@slow
 @each_case
 def test_cor001_finds_the_mixes_of_which_a_part_found_its_core_held(
     raw: RawSwimlane, said: CheckResult, case: str
@@ -246,6 +247,7 @@ def test_cor012_finds_no_task_without_its_blocks_but_those_that_were_skipped(
     assert len(skipped) == {SKIPS: 1, BEFORE: 1_182, AFTER: 1_182}.get(case, 0)
 
 
+@slow
 @pytest.mark.parametrize("case", ENGINE)
 def test_cor006_and_cor009_count_what_was_lost_however_little_it_is(
     raw: RawSwimlane, folder_of: Callable[[str], Path], case: str
@@ -297,6 +299,7 @@ def _num_blocks(raw: RawSwimlane, shape: str) -> int:
     return sum(raw.shape(part.task) == shape for part in raw.parts)
 
 
+@slow
 @each_case
 def test_trc007_finds_the_records_that_are_taken_out(
     folder_of: Callable[[str], Path], raw: RawSwimlane, said: CheckResult, case: str, tmp_path: Path

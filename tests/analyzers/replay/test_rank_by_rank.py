@@ -13,6 +13,7 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.manifest import Manifest
 from tests.analyzers.replay.small_scheduler import CONFIG, COSTS, recorded, run_small
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def replayed(trace: Path, out: Path, **settings: Any) -> Replay:
@@ -114,6 +115,7 @@ def test_steps_without_what_was_in_them_or_came_of_them_are_refused(
         replay(cut, "vllm", {}, tmp_path / "b.trace", run_small_never)
 
 
+@slow
 @looped("share", [0.1, 0.37, 0.5, 0.9])
 def test_a_recording_that_was_cut_is_replayed_as_far_as_it_goes(
     share: float, tmp_path: Path

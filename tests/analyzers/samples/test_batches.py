@@ -14,6 +14,7 @@ from stepscope.analyzers.rules.bat.bat003_budget_exceeded import BudgetExceeded
 from stepscope.analyzers.rules.stv.stv011_decode_starved import DecodeStarved
 from tests.analyzers.samples.conftest import DECLARED, EngineRun, Sample, copied
 from tests.analyzers.samples.raw_trace import RawTrace, Row, runs_of
+from tests.tiers import slow
 
 TRIED = frozenset(
     {"STV011", "BAT001", "BAT002", "BAT003", "BAT004", "BAT005", "BAT013"}
@@ -52,6 +53,7 @@ def num_of(raw: RawTrace, step: Row, phase: str) -> int:
     return sum(row["phase"] == phase for row in raw.batches[step["step"]])
 
 
+@slow
 def test_no_step_of_vllm_leaves_a_decode_out(of_vllm: list[Sample]) -> None:
     """STV011, BAT001 and BAT002 have nothing to find, though prompts ran beside decodes."""
     for sample in of_vllm:
@@ -65,6 +67,7 @@ def test_no_step_of_vllm_leaves_a_decode_out(of_vllm: list[Sample]) -> None:
         assert len(mixed) == sum(row["kind"] == "mixed" for row in raw.steps) > 19
 
 
+@slow
 def test_stv011_and_bat001_find_the_prefills_that_left_decodes_out_step_by_step(
     starved: Sample,
 ) -> None:
@@ -108,6 +111,7 @@ def test_bat002_finds_the_steps_that_a_chunk_of_one_prompt_filled(starved: Sampl
     assert len(chunks) > 10
 
 
+@slow
 def test_bat003_finds_the_steps_with_more_tokens_or_requests_than_allowed(
     declared: Sample, tmp_path: Path
 ) -> None:

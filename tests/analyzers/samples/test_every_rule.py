@@ -15,6 +15,7 @@ from tests.analyzers.samples import (
     test_times,
 )
 from tests.analyzers.samples.conftest import Sample
+from tests.tiers import slow
 
 OURS = (
     test_batches,
@@ -29,6 +30,7 @@ OURS = (
 """Modules that count again what rules say of our recordings; swimlanes of the engine among them."""
 
 
+@slow
 def test_every_rule_that_judges_a_real_file_is_tried_on_a_recording_of_ours(
     of_vllm: list[Sample], sglang: Sample
 ) -> None:

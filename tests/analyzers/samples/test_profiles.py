@@ -22,6 +22,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.real.raw_profile import TAG, Event, generation, span_ns
 from tests.analyzers.samples.conftest import EngineRun
 from tests.analyzers.samples.raw_trace import Row
+from tests.tiers import slow
 
 TRIED = frozenset({"COL001", "COL007", "COL008", "TRC001", "TRC002", "TRC003", "TRC004", "TRC005"})
 Profile = dict[str, Any]
@@ -67,6 +68,7 @@ def profiles(sample_traces: Path) -> dict[str, tuple[Profile, CheckResult]]:
 # -- one rank ------------------------------------------------------------------------------------
 
 
+@slow
 def test_trc002_and_trc003_count_the_steps_that_follow_one_another(
     profiles: dict[str, tuple[Profile, CheckResult]],
 ) -> None:

@@ -7,6 +7,7 @@ import random
 from stepscope.analyzers.summary.core_moment import core_at
 from tests.analyzers.rows import decision, part
 from tests.analyzers.summary.every_trace import each_file, opened
+from tests.tiers import slow
 from tests.traces import trace_of
 
 BLOCKS = [
@@ -44,6 +45,7 @@ def test_a_task_that_was_left_out_for_the_core_waits_until_it_is_admitted() -> N
     assert waits == {9: [], 10: ["7"], 30: []}
 
 
+@slow
 @each_file
 def test_cores_of_every_file_do_at_any_time_what_a_scan_of_their_blocks_says(name: str) -> None:
     trace = opened(name)

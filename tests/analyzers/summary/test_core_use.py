@@ -12,6 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import mix, part, task
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.test_gpu_use import union
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Row = dict[str, Any]
@@ -88,6 +89,7 @@ def test_where_no_dispatch_was_recorded_its_time_is_not_known() -> None:
     assert kernels_on_cores(trace_of(core_spans=[alone]))["dispatch_ns"].to_list() == [None]
 
 
+@slow
 @each_file
 def test_cores_of_every_file_ran_and_were_held_as_their_blocks_say_one_by_one(name: str) -> None:
     trace = opened(name)

@@ -22,6 +22,7 @@ from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.ingest.schema import ON_DEVICE, PHASES, TABLES
 from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.every_trace import each_file, opened
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Intervals = list[tuple[int, int]]
@@ -85,6 +86,7 @@ def test_the_window_is_that_of_steps_and_device_work_and_no_instant_extends_it()
     assert (without["window_ns"], without["busy_ns"]) == (99, 35)
 
 
+@slow
 @each_file
 def test_an_instant_after_the_end_of_a_file_changes_no_figure_of_its_gpus(name: str) -> None:
     trace = opened(name)

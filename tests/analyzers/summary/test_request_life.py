@@ -9,6 +9,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import decision, event
 from tests.analyzers.serving_rows import row
 from tests.analyzers.summary.every_trace import each_file, opened
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -76,6 +77,7 @@ def test_another_ranks_request_of_the_same_name_is_another() -> None:
     assert len(request_life(trace_of(lifecycle=told_of), 1, "r").moments) == 1
 
 
+@slow
 @each_file
 def test_of_every_file_a_life_has_each_row_once(name: str) -> None:
     trace = opened(name)

@@ -18,6 +18,7 @@ from tests.analyzers.rows import Row, event
 from tests.analyzers.summary.every_trace import each_file, opened
 from tests.analyzers.summary.raw_requests import raw_latencies
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 MS = 1_000_000
@@ -183,6 +184,7 @@ def test_a_trace_without_requests_has_none_that_met_or_missed() -> None:
     assert found.missed().is_empty()
 
 
+@slow
 @each_file
 def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None:
     trace = opened(name)
@@ -204,6 +206,7 @@ def test_latencies_of_every_file_are_those_counted_row_by_row(name: str) -> None
         assert {name: row[name] for name in own} == pytest.approx(own)
 
 
+@slow
 @each_file
 def test_goodput_of_every_file_is_that_of_a_plain_count(name: str) -> None:
     trace = opened(name)

@@ -95,6 +95,7 @@ def check_latencies(run: Looked) -> int:
     return held
 
 
+@slow
 def test_who_was_put_off_waits_in_scenarios_for_what_a_query_says(scenario_run: Looked) -> None:
     check_causes(scenario_run)
     check_latencies(scenario_run)
@@ -113,6 +114,7 @@ def test_devices_are_called_in_both_fronts_as_a_query_says(profiles: list[Looked
     assert sum(check_devices(run) for run in profiles) > 2
 
 
+@slow
 def test_causes_and_devices_of_the_samples_are_those_of_a_query(
     sample_profiles: list[Looked], sample_run: Looked
 ) -> None:

@@ -125,6 +125,7 @@ def test_lanes_of_the_engine_show_at_any_moment_the_step_of_a_query(
     assert sum(check_step_lanes(run) for run in [*profiles, *real_runs]) > 100
 
 
+@slow
 def test_lanes_of_the_samples_show_at_any_moment_the_spans_and_the_step_of_a_query(
     sample_profiles: list[Looked], sample_run: Looked
 ) -> None:

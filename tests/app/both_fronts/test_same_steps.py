@@ -209,6 +209,7 @@ def assert_line(line: str, row: Row, where: object) -> None:
 # ── tests ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@slow
 def test_the_webs_step_of_scenarios_says_what_a_query_says(scenario_run: Looked) -> None:
     assert check_step_panes(scenario_run)
 
@@ -233,6 +234,7 @@ def test_steps_of_profiles_say_in_both_fronts_what_a_query_says(profiles: list[L
     assert sum(check_step_pages(run) for run in profiles) > 100
 
 
+@slow
 def test_steps_of_the_samples_say_in_both_fronts_what_a_query_says(
     sample_profiles: list[Looked], sample_run: Looked
 ) -> None:
@@ -241,6 +243,7 @@ def test_steps_of_the_samples_say_in_both_fronts_what_a_query_says(
     assert sum(check_step_pages(run) for run in runs) > 10
 
 
+@slow
 def test_a_step_that_is_known_by_its_batch_alone_is_a_step_in_both_fronts() -> None:
     steps = [{"step": 1, "ts_ns": 100, "kind": "prefill", "rank": 1}]
     row = {"step": 4, "request": "a", "phase": "prefill", "num_tokens": 9, "rank": 1}

@@ -288,6 +288,7 @@ def test_sums_of_cores_and_requests_equal_counts_over_the_rows_of_every_real_run
     assert sum(check_spans(run) for run in real_runs) > 1_000
 
 
+@slow
 def test_sums_of_cores_and_requests_equal_counts_over_the_rows_of_every_scenario(
     scenario_run: Looked,
 ) -> None:
@@ -302,6 +303,7 @@ def test_the_sums_are_the_same_in_both_colours(profiles: list[Looked]) -> None:
         check_colours(run)
 
 
+@slow
 def test_sums_of_tracks_of_the_samples_equal_counts_over_their_spans(
     sample_profiles: list[Looked],
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.app.both_fronts import stories
 from tests.looped import looped
+from tests.tiers import slow
 
 COMMAND = [sys.executable, "-m", "stepscope.app"]
 LONG = "break lifecycle: nonsense_of_a_column = 1 and another_one > 2 and yet_another < 3"
@@ -41,6 +42,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+@slow
 @looped("columns", [40, 80])
 def test_what_is_wrong_with_a_command_of_the_prompt_is_no_wider_than_the_terminal(
     sample_traces: Path, columns: int
@@ -62,6 +64,7 @@ def test_what_is_wrong_with_a_command_is_no_wider_than_the_terminal(tmp_path: Pa
     assert all(len(line) <= 80 for line in lines if "/" not in line)
 
 
+@slow
 def test_a_pipe_has_it_in_one_line(sample_traces: Path) -> None:
     done = subprocess.run(
         [*COMMAND, "debug", str(sample_traces / stories.BEFORE)], input=LONG, text=True,

@@ -30,6 +30,7 @@ from tests.ingest.log_files import report_of
 from tests.ingest.readers.forward_pass.test_reader import pack, record
 from tests.ingest.readers.kv_events.test_reader import stored
 from tests.looped import looped
+from tests.tiers import slow
 
 zmq = pytest.importorskip("zmq", reason="pyzmq is not installed")
 PATIENCE_S = 180
@@ -77,6 +78,7 @@ def ended(process: subprocess.Popen[str]) -> Run:
     return Run(process.returncode, "", err)
 
 
+@slow
 def test_iterations_are_steps_of_when_they_came_and_it_ends_with_the_publisher(
     tmp_path: Path,
 ) -> None:
@@ -100,6 +102,7 @@ def test_iterations_are_steps_of_when_they_came_and_it_ends_with_the_publisher(
     assert list(tmp_path.iterdir()) == [out]
 
 
+@slow
 def test_what_was_lost_is_said_in_the_manifest(tmp_path: Path) -> None:
     out = tmp_path / "run.trace"
     with publishing() as engine, listening(out, engine.address) as process:
@@ -183,6 +186,7 @@ def test_what_came_before_a_file_could_not_grow_is_kept_and_it_is_said(tmp_path:
     assert f" {steps} messages came" in run.err
 
 
+@slow
 @looped("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_came_before_it_was_interrupted_is_kept(tmp_path: Path, number: int) -> None:
     out = tmp_path / "run.trace"
@@ -205,6 +209,7 @@ def wait_for_capture(folder: Path) -> None:
         time.sleep(0.01)
 
 
+@slow
 def test_data_parallel_ranks_and_kv_events_are_one_trace(tmp_path: Path) -> None:
     out = tmp_path / "run.trace"
     with publishing() as first, publishing() as second, publishing() as cache:
@@ -228,6 +233,7 @@ def test_data_parallel_ranks_and_kv_events_are_one_trace(tmp_path: Path) -> None
     assert trace.manifest.producer == "forward pass metrics and KV cache events"
 
 
+@slow
 def test_idle_is_counted_from_the_last_message(tmp_path: Path) -> None:
     out = tmp_path / "run.trace"
     with publishing() as engine, listening(out, "--idle", 0.3, engine.address) as process:

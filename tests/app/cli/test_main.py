@@ -22,6 +22,7 @@ from stepscope.app.web.panes import PANES
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_every_command_that_help_lists_can_be_imported_and_has_help(stepscope: Command) -> None:
@@ -97,6 +98,7 @@ def test_version_imports_none_of_the_heavy_libraries() -> None:
     assert not {"polars", "numpy", "textual", "dash", "torch"} & set(run.stdout.split())
 
 
+@slow
 def test_a_check_of_our_own_trace_imports_only_what_it_needs(sample_traces: Path) -> None:
     trace = sample_traces / "mix-admission-after.trace"
     code = (
@@ -204,6 +206,7 @@ def on_a_terminal(*command: str, **environment: str) -> str:
     return printed.decode()
 
 
+@slow
 def test_colours_are_left_out_where_they_are_not_wanted() -> None:
     command = ("blame", SAMPLE, "--limit", "1")
 

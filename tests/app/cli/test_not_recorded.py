@@ -238,6 +238,7 @@ def opened(name: str, *, asks_why: bool = False) -> Recorded:
     return Recorded.of(RECORDINGS[name](), asks_why=asks_why)
 
 
+@slow
 @looped("table", ["steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans"])
 def test_without_a_table_no_figure_is_false(table: str) -> None:
     assert list(false_figures(opened("made of the schema"), (table, None))) == []
@@ -248,6 +249,7 @@ def test_without_a_column_of_steps_no_figure_is_false(column: str) -> None:
     assert list(false_figures(opened("made of the schema"), ("steps", column))) == []
 
 
+@slow
 @looped(
     ("table", "column"), [(table, each) for table, names in ON_EVERY_ROW.items() for each in names]
 )

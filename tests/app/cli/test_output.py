@@ -11,6 +11,7 @@ from stepscope.ingest.errors import ConfigError
 from tests.app.cli.conftest import Command
 from tests.ingest.merging.pairs import profiled, recorded
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def commands(folder: Path) -> list[tuple[object, ...]]:
@@ -24,6 +25,7 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
     ]
 
 
+@slow
 @looped("number", range(5))
 def test_what_is_there_is_refused_without_force(
     stepscope: Command, tmp_path: Path, number: int
@@ -40,6 +42,7 @@ def test_what_is_there_is_refused_without_force(
     assert out.read_text() == "a year's work"
 
 
+@slow
 @looped("number", [1, 2, 4])
 def test_what_is_read_is_not_overwritten_even_with_force(
     stepscope: Command, tmp_path: Path, number: int

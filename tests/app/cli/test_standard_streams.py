@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 SAMPLE = str(ROOT / "sample_traces" / "mix-admission-before.trace")
 COUNT = ("sql", SAMPLE, "select count(*) from steps")
@@ -58,6 +59,7 @@ def test_a_stdout_that_takes_nothing_is_one_line(form: str) -> None:
         assert "bug" not in message
 
 
+@slow
 @looped("form", ["table", "csv", "json"])
 def test_a_reader_of_messages_or_of_rows_that_goes_away_is_no_error(
     form: str, tmp_path: Path

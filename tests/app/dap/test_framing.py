@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stepscope.app.dap.framing import LONGEST, read_message, write_message
 from stepscope.ingest.errors import ConfigError
 from tests.looped import looped
+from tests.tiers import slow
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -22,6 +23,7 @@ VALUES = st.recursive(
 MESSAGES = st.dictionaries(st.text(), VALUES, max_size=4)
 
 
+@slow
 @given(st.lists(MESSAGES, max_size=4))
 def test_what_is_written_is_read_in_the_same_order(messages: list[dict[str, Any]]) -> None:
     stream = io.BytesIO()

@@ -9,6 +9,7 @@ import pytest
 from stepscope.app.debug import BatchEntry, CoreSlots, Session
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -189,6 +190,7 @@ def test_a_core_holds_a_block_from_its_dispatch_and_a_queued_one_until_it_begins
     }
 
 
+@slow
 def test_a_real_profile_has_steps_to_walk_and_invents_no_queue(shared_data: Path) -> None:
     trace = Trace.open(shared_data / "kineto" / "vllm_cpu_tiny_llama_preemptions.json.gz")
     session = Session(trace)

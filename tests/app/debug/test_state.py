@@ -19,7 +19,7 @@ from stepscope.app.debug import Session
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.looped import looped
-from tests.tiers import examples, sampled
+from tests.tiers import examples, sampled, slow
 
 Snapshot = dict[str, Any]
 
@@ -102,6 +102,7 @@ def recorded(name: str, variant: str, out: Path, settings: dict[str, str] | None
     return Run(Trace.open(out), truth)
 
 
+@slow
 def test_every_step_forward_is_what_the_engine_held(run: Run) -> None:
     session = Session(run.trace)
 
@@ -111,6 +112,7 @@ def test_every_step_forward_is_what_the_engine_held(run: Run) -> None:
     assert not session.next()
 
 
+@slow
 def test_every_step_backward_is_what_the_engine_held(run: Run) -> None:
     session = Session(run.trace)
     steps = run.truth.of_steps()
@@ -121,6 +123,7 @@ def test_every_step_backward_is_what_the_engine_held(run: Run) -> None:
         assert session.back() == (snapshot is not steps[0])
 
 
+@slow
 def test_every_step_by_a_jump_is_what_the_engine_held(run: Run) -> None:
     session = Session(run.trace)
     steps = run.truth.of_steps()
@@ -130,6 +133,7 @@ def test_every_step_by_a_jump_is_what_the_engine_held(run: Run) -> None:
         assert session.state.as_dict() == snapshot
 
 
+@slow
 def test_instants_all_along_a_run_of_the_device_are_what_the_engine_held(run: Run) -> None:
     session = Session(run.trace)
 
@@ -139,6 +143,7 @@ def test_instants_all_along_a_run_of_the_device_are_what_the_engine_held(run: Ru
         assert session.state.as_dict() == snapshot
 
 
+@slow
 def test_events_forward_and_backward_stop_wherever_the_engine_changed(run: Run) -> None:
     session = Session(run.trace)
     changes = _changes(run.truth.snapshots)[-500:]
@@ -180,6 +185,7 @@ MOVES = st.one_of(
 )
 
 
+@slow
 @settings(max_examples=examples(40))
 @given(st.lists(MOVES, max_size=25))
 def test_a_state_is_the_same_whichever_way_it_is_reached(

@@ -103,6 +103,7 @@ def inspect(node: str, tmp_path: Path, folder: Path, *asked: str) -> Any:
     return told.get("result", told)
 
 
+@slow
 def test_the_inspector_finds_nothing_that_a_client_could_not_take_in_any_tool(
     node: str, tmp_path: Path, sample_traces: Path
 ) -> None:
@@ -111,6 +112,7 @@ def test_the_inspector_finds_nothing_that_a_client_could_not_take_in_any_tool(
     assert [tool["name"] for tool in listed["tools"]] == [tool.name for tool in TOOLS]
 
 
+@slow
 @looped("era", ["legacy", "modern"])
 def test_the_inspector_calls_a_tool_in_both_forms_of_the_protocol(
     node: str, tmp_path: Path, sample_traces: Path, era: str
@@ -125,6 +127,7 @@ def test_the_inspector_calls_a_tool_in_both_forms_of_the_protocol(
     assert answer["structuredContent"]["rows"]["of"] == 10
 
 
+@slow
 def test_the_inspector_reads_a_page(node: str, tmp_path: Path, sample_traces: Path) -> None:
     read = inspect(
         node, tmp_path, sample_traces, "--method", "resources/read", "--uri",

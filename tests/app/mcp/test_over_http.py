@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.app.mcp.test_over_stdio import COMMAND, HELLO, PATIENCE_S, TRACE
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -156,6 +157,7 @@ def test_a_port_that_is_taken_is_one_line(served: Served, sample_traces: Path) -
     assert len(run.stderr.splitlines()) == 1
 
 
+@slow
 def test_it_is_a_new_token_at_each_start(served: Served, sample_traces: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "stepscope.app", "mcp", str(sample_traces), "--http"],

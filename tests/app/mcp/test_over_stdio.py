@@ -20,6 +20,7 @@ from mcp_types import PaginatedRequestParams, TextResourceContents
 from stepscope.app.mcp.answering.sent_page import SCHEMA
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 COMMAND = [sys.executable, "-m", "stepscope.app", "mcp"]
 TRACE = "fcfs-preemption-before.trace"
@@ -87,6 +88,7 @@ def _talking(folder: Path) -> Iterator[Raw]:
     client.process.communicate()
 
 
+@slow
 def test_a_client_of_the_sdk_lists_and_calls_every_tool(sample_traces: Path) -> None:
     async def talk() -> None:
         server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], str(sample_traces)])
@@ -108,6 +110,7 @@ def test_a_client_of_the_sdk_lists_and_calls_every_tool(sample_traces: Path) -> 
     asyncio.run(talk())
 
 
+@slow
 def test_resources_are_the_pages_of_rules_and_of_the_schema(sample_traces: Path) -> None:
     async def talk() -> None:
         server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], str(sample_traces)])
@@ -148,6 +151,7 @@ def test_calls_at_once_are_all_answered(patient: Raw) -> None:
     assert told == {number: [[number]] for number in range(1, 30)}
 
 
+@slow
 def test_a_call_that_is_cancelled_leaves_the_next_its_answer(raw: Raw) -> None:
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
     raw.say(call(1, "check", trace="mix-admission-before.trace"), cancel,
@@ -206,6 +210,7 @@ def test_it_ends_when_its_client_goes_in_the_midst_of_a_call(raw: Raw) -> None:
     raw.process.stdin = raw.process.stdout = None
 
 
+@slow
 def test_it_ends_at_once_on_a_signal(raw: Raw) -> None:
     os.kill(raw.process.pid, signal.SIGTERM)
 
@@ -232,6 +237,7 @@ def test_no_other_command_waits_for_the_sdk() -> None:
     assert run.stdout.splitlines()[-1] == "[]"
 
 
+@slow
 def test_the_list_of_tools_is_short_enough_to_be_read(patient: Raw) -> None:
     patient.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 

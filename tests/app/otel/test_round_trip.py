@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows as rows_of
 from tests.ingest.log_files import report_of
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLES = ("fcfs-preemption-before", "fcfs-preemption-after", "vllm_crowd", "vllm_prefixes")
@@ -71,6 +72,7 @@ def assert_the_same(trace: Trace, read: Trace) -> None:
     assert read.manifest.clock == trace.manifest.clock
 
 
+@slow
 @looped("name", SAMPLES)
 def test_every_phase_and_event_of_a_sample_is_read_again(name: str, tmp_path: Path) -> None:
     trace = Trace.open(ROOT / "sample_traces" / f"{name}.trace")
@@ -84,6 +86,7 @@ def test_every_phase_and_event_of_a_sample_is_read_again(name: str, tmp_path: Pa
     assert read.manifest.closed == trace.manifest.closed
 
 
+@slow
 @settings(max_examples=12)  # each is many requests, and several scans of Polars
 @given(st.lists(EVENTS, min_size=1, max_size=60), CLOCKS)
 def test_a_round_trip_keeps_every_phase_of_any_lifecycle(rows: list[Row], clock: ClockInfo) -> None:

@@ -22,6 +22,7 @@ from tests.app.otel.receiver import Received, receiving
 from tests.app.otel.written import told, written
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Json = dict[str, Any]
@@ -142,6 +143,7 @@ def test_two_runs_that_are_not_the_same_have_other_ids() -> None:
     assert next(one.spans()).trace_id != next(other.spans()).trace_id
 
 
+@slow
 def test_findings_are_counted_by_rule_and_severity_and_those_that_could_not_judge_have_none() -> (
     None
 ):
@@ -183,6 +185,7 @@ def sent(trace: Trace) -> Received:
     return received
 
 
+@slow
 @looped("name", ["fcfs-preemption-before", "vllm_crowd"])
 def test_a_file_holds_the_messages_that_are_sent(name: str, tmp_path: Path) -> None:
     trace = Trace.open(ROOT / "sample_traces" / f"{name}.trace")

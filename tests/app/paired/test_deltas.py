@@ -98,6 +98,7 @@ LATENCY = (
 )
 
 
+@slow
 def test_latencies_of_requests_are_those_of_sql() -> None:
     both = pair("fcfs")
     told = table(list(deltas.requests(both)), "request")

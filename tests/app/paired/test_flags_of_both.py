@@ -17,6 +17,7 @@ from stepscope.app.web.panes.flags import flags_told
 from stepscope.app.web.resolve import resolve
 from stepscope.app.web.side_by_side.pair_source import PairSource
 from tests.app.paired.pairs import pair
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def test_a_flag_of_b_stands_in_its_own_lane_where_its_step_lies_on_a(both: Pair)
     assert {each.ts_ns - at_a for each in by_time if side_of(each) == 1} != {0}
 
 
+@slow
 def test_exchanged_they_are_called_as_the_other(both: Pair) -> None:
     put(both, 0, "ours", step=3)
 

@@ -17,6 +17,7 @@ from stepscope.app.timeline.area.selection import Pick, Selection
 from stepscope.app.timeline.flows.outlines import outlines
 from stepscope.app.timeline.span_index import shown_edges
 from tests.app.paired.pairs import EVERY_PAIR, pair
+from tests.tiers import slow
 
 MOST = 40
 """So many spans of a lane are walked along."""
@@ -46,6 +47,7 @@ def test_every_lane_of_both_is_there_once_and_partners_know_each_other(name: str
             assert each.label.startswith("only ") == (head not in timeline.joined.partners)
 
 
+@slow
 @pytest.mark.parametrize("name", EVERY_PAIR)
 def test_a_walk_along_a_lane_meets_the_spans_of_its_own_trace_and_ends(name: str) -> None:
     random = Random(7)

@@ -16,8 +16,10 @@ from stepscope.app.present.where import when
 from stepscope.app.timeline.moves import MOVES
 from stepscope.app.units import duration
 from tests.app.paired.pairs import EVERY_PAIR, PAIRS, pair
+from tests.tiers import slow
 
 
+@slow
 def test_the_divergence_is_that_of_diff_in_its_words_and_at_its_step() -> None:
     both = pair("fcfs")
     found = diff(*both.traces)
@@ -32,6 +34,7 @@ def test_the_divergence_is_that_of_diff_in_its_words_and_at_its_step() -> None:
     assert both.diverged_on_a(both.first_alignment) == (both.diverged_ns[0],) * 2
 
 
+@slow
 def test_two_that_are_the_same_have_no_divergence_to_go_to() -> None:
     standing = Standing.first(pair("the same twice"))
 
@@ -51,6 +54,7 @@ def test_what_only_one_found_says_so_and_the_same_twice_has_nothing_alone() -> N
     assert not [*alone_in(of_both, 0), *alone_in(of_both, 1)]
 
 
+@slow
 def test_a_finding_of_b_stands_on_the_lane_and_at_the_time_of_b() -> None:
     both = pair("fcfs").swapped()
     timeline = both.timeline(both.first_alignment)
@@ -63,6 +67,7 @@ def test_a_finding_of_b_stands_on_the_lane_and_at_the_time_of_b() -> None:
             assert each.ts_ns == timeline.on_a(1, each.own.ts_ns)
 
 
+@slow
 def test_a_requests_arrival_lies_on_its_arrival() -> None:
     both = pair("vllm")
     timeline = both.timeline(both.first_alignment)

@@ -19,7 +19,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.test_gpu_use import kernel
 from tests.app.paired.pairs import pair
 from tests.app.paired.test_deltas import asked, table
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 SLO = "ttft=400ms,tpot=40ms,latency=2s"
@@ -65,6 +65,7 @@ def test_verdicts_and_causes_of_an_slo_add_up_to_all_requests_of_each() -> None:
         assert sum(int(str(each[side])) for each in causes.values()) == counts[1]
 
 
+@slow
 def test_goodput_that_is_a_least_has_no_delta() -> None:
     _, blocks = of_pair("fcfs")
     shown = table(blocks, "requests")
@@ -94,6 +95,7 @@ def test_without_an_slo_it_is_said_how_one_is_given() -> None:
     assert NO_SLO in [each.text for each in blocks if isinstance(each, Paragraph)]
 
 
+@slow
 def test_of_latencies_that_no_request_has_the_number_is_none_and_the_times_unknown() -> None:
     both, blocks = of_pair("fcfs")
     shown = table(blocks, "latencies")
@@ -118,6 +120,7 @@ def test_what_gpus_were_in_is_added_up_and_each_has_its_share_beside_that_of_the
     assert busy["GPU 1"] == ("10.0%", "-", "not recorded")
 
 
+@slow
 def test_cores_are_told_by_kind_and_their_blocks_are_those_of_sql() -> None:
     both, blocks = of_pair("mix")
     shown = table(blocks, "cores")
@@ -151,6 +154,7 @@ def test_two_traces_without_any_of_it_have_no_table() -> None:
     assert told(empty, empty, SLO) == []
 
 
+@slow
 def test_the_overview_of_two_holds_them_and_exchanging_turns_every_sign() -> None:
     both, _ = of_pair("vllm")
     shown = table(list(deltas.overview(both)), "load over time")

@@ -16,6 +16,7 @@ from stepscope.app.palette import OF_KINDS, STATES
 from stepscope.app.present.blame_bars import LOOKS, Bars, Piece, by_group
 from stepscope.app.present.blame_text import waterfall_lines
 from tests.looped import looped
+from tests.tiers import slow
 
 parts = st.lists(st.tuples(st.sampled_from(CAUSES), st.integers(1, 10**12)), max_size=12)
 requests = st.lists(st.tuples(st.integers(0, 10**12), parts), min_size=1, max_size=4)
@@ -67,6 +68,7 @@ def test_a_piece_of_a_bar_is_where_its_cause_was(
         assert sum(end - start for _, start, end in drawn) == row["latency_ns"]
 
 
+@slow
 @given(requests, st.integers(8, 140))
 def test_cells_do_not_overlap_and_stay_on_the_scale(
     given: list[tuple[int, list[tuple[Cause, int]]]], width: int

@@ -6,6 +6,7 @@ from stepscope.analyzers.latency.blame import blame
 from stepscope.app.present.blame_reasons import reasons, waits_of
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import Row, decision, event
+from tests.tiers import slow
 from tests.traces import trace_of
 
 LACKS = {"resource": "kv-block", "reason": "too few", "needed": 3, "available": 1}
@@ -29,6 +30,7 @@ def told(trace: Trace, request: str) -> list[str]:
     return reasons(trace, waits_of(blame(trace, request).intervals))
 
 
+@slow
 def test_who_stands_behind_the_head_is_told_what_that_lacked() -> None:
     trace = of_three(
         decision("request", "head", "deferred", 0, **LACKS),

@@ -11,6 +11,7 @@ from stepscope.analyzers.findings.finding import Finding, Severity
 from stepscope.app.present.facts import whereabouts
 from stepscope.app.present.where import num_steps, where
 from stepscope.app.timeline import Composition, Timeline
+from tests.tiers import slow
 from tests.traces import trace_of
 
 FOUND = Finding(
@@ -45,6 +46,7 @@ def test_what_a_name_of_a_request_holds_steers_no_terminal() -> None:
     assert where(hostile) == "request ·[31m"
 
 
+@slow
 def test_saying_where_findings_are_loads_no_timeline() -> None:
     code = (
         "import sys, stepscope.app.present.report_text; "

@@ -8,6 +8,7 @@ from stepscope.app.queries.query_words import names_of, query_completions
 from stepscope.ingest.derive.holding_intervals import INTERVALS
 from stepscope.ingest.schema import TABLES
 from tests.app.web.small_traces import conflict_trace
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SMALL = conflict_trace()
@@ -45,6 +46,7 @@ def test_every_table_and_column_that_is_offered_is_one_that_sql_accepts() -> Non
             empty.sql(f"select {name} from {table} where {name} is null")  # noqa: S608 - the same
 
 
+@slow
 def test_whatever_is_begun_anywhere_in_a_query_is_completed_to_what_sql_accepts() -> None:
     chosen = random.Random(7)
     for _ in range(150):

@@ -64,6 +64,7 @@ def changed(
     return found
 
 
+@slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_is_the_same_again_from_what_is_in_its_trace(
     name: str, recorded_once: RecordedOnce, tmp_path: Path
@@ -81,6 +82,7 @@ def test_every_variant_is_the_same_again_from_what_is_in_its_trace(
     assert changed(recorded_once, tmp_path, every) == {}
 
 
+@slow
 def test_decisions_on_a_real_clock_are_the_same_again(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     settings = {"requests": "4", "layers": "1", "max_tokens": "6"}
@@ -93,6 +95,7 @@ def test_decisions_on_a_real_clock_are_the_same_again(tmp_path: Path) -> None:
     )
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "code"), [*FIXED[:2], *(pytest.param(*fixed, marks=slow) for fixed in FIXED[2:])]
 )
@@ -118,6 +121,7 @@ def test_without_its_fault_a_run_is_clean(recorded_once: RecordedOnce, tmp_path:
     assert "replayed  without fault one-slot-used" in list(rerun_lines(found))
 
 
+@slow
 def test_what_a_step_costs_can_be_changed(recorded_once: RecordedOnce, tmp_path: Path) -> None:
     recorded = recorded_once.trace("fcfs-preemption", "after")
     slow = CostModel(base_ns=10**9)

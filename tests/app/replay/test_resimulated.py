@@ -13,6 +13,7 @@ from stepscope.engine.executors.simulated import CostModel
 from stepscope.engine.runs.rerun import Changes
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def crowd(sample_traces: Path) -> Trace:
     return Trace.open(sample_traces / "vllm_crowd.trace")
 
 
+@slow
 def test_a_run_of_vllm_takes_as_long_again_within_5_percent(crowd: Trace, tmp_path: Path) -> None:
     found = resimulated(crowd, Changes(), tmp_path / "again.trace")
 
@@ -94,6 +96,7 @@ def test_the_batches_of_a_public_profile_are_foretold_within_5_percent(
     assert priced["makespan_ns"] == pytest.approx(recorded["makespan_ns"], rel=0.05)
 
 
+@slow
 def test_a_request_that_ended_early_is_as_long_as_it_was(crowd: Trace, tmp_path: Path) -> None:
     event, count = pl.col("event"), pl.col("num_generated")
     crowd.lifecycle = crowd.lifecycle.with_columns(
@@ -112,6 +115,7 @@ def test_requests_of_unknown_length_are_counted_and_refused(crowd: Trace, tmp_pa
         resimulated(crowd, Changes(), tmp_path / "x.trace")
 
 
+@slow
 def test_a_list_of_served_requests_is_simulated_at_costs_of_another_trace(tmp_path: Path) -> None:
     shared = Path(__file__).resolve().parents[4] / "shared" / "foreign"
     if not shared.is_dir():

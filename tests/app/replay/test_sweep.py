@@ -63,6 +63,7 @@ def test_several_settings_make_every_combination() -> None:
         choices_of([axis_of("a=1..100"), axis_of("b=1..100")])
 
 
+@slow
 def test_each_run_is_what_record_makes_of_those_settings(
     recorded: Trace, recorded_once: RecordedOnce, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from stepscope.app.timeline.drawing import MAX_LANES, drawing_of
 from stepscope.app.timeline.model import Timeline
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -20,6 +21,7 @@ def mix() -> Trace:
     return Trace.open(ROOT / "sample_traces" / "mix-admission-before.trace")
 
 
+@slow
 def test_a_conflict_on_a_core_group_is_drawn_with_all_cores_of_the_group(mix: Trace) -> None:
     worst = check(mix).findings[0]
     drawing = drawing_of(Timeline.of(mix), worst)

@@ -18,6 +18,7 @@ from stepscope.app.timeline.span_index import SpanIndex, pixel_edges
 from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.span_columns import of_frame
 from stepscope.app.timeline.spans.sublanes import in_sublanes
+from tests.tiers import slow
 
 KINDS = (1, 3, 7, 15)
 
@@ -131,6 +132,7 @@ def test_busy_time_of_each_state_is_conserved(
     assert not any(expected[state] for state in expected.keys() - total.keys())
 
 
+@slow
 @given(spans_in_lanes(), windows())
 def test_the_visible_spans_are_those_that_touch_the_window(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]
@@ -145,6 +147,7 @@ def test_the_visible_spans_are_those_that_touch_the_window(
         assert [spans[row] for row in range(first, last)] == touching(own, window[0], window[1])
 
 
+@slow
 @given(spans_in_lanes(), windows(), st.sampled_from(KINDS))
 def test_a_hidden_state_leaves_the_pixel_to_the_others(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int], hidden: int
@@ -242,6 +245,7 @@ def test_a_pixel_of_more_than_four_seconds_shows_all_of_its_busy_time() -> None:
     assert {state: int(amount[0]) for state, amount in busy.items()} == {1: 2**33 + 5, 3: 4}
 
 
+@slow
 def test_a_sum_over_a_great_many_lanes_holds_few_of_them_at_once() -> None:
     num_lanes, num_pixels = 6_000, 1_000
     index = index_of(
@@ -277,6 +281,7 @@ def test_spans_that_began_and_that_ended_by_a_time_are_counted(
         assert ended[lane] == before + sum(span.end <= ts_ns for span in own)
 
 
+@slow
 @given(spans_in_lanes(), st.data())
 def test_spans_in_other_states_are_those_that_were_laid_out_so(
     given_spans: tuple[int, list[Span]], data: st.DataObject

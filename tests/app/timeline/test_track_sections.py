@@ -38,6 +38,7 @@ def rows_of(timeline: Timeline) -> list[tuple[str, str, str]]:
     return [(lane.section, lane.group, lane.label) for lane in timeline.lanes]
 
 
+@slow
 def test_a_profile_reads_from_steps_over_streams_and_threads_to_python() -> None:
     lanes = rows_of(Timeline.of(PROFILE))
 

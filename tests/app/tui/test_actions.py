@@ -33,6 +33,7 @@ from tests.app.tui.stage import (
     settle,
     text_of,
 )  # fmt: skip
+from tests.tiers import slow
 
 PAGES: dict[str, type[Page]] = {tab.name: type(page_of(tab)) for tab in pages.PAGES}
 SHARED = everywhere(pages.PAGES)
@@ -93,6 +94,7 @@ def test_the_help_tells_every_action_and_begins_with_the_open_page() -> None:
     assert text.index("ON THE TIMELINE PAGE") < text.index("EVERYWHERE") < text.index("MOUSE")
 
 
+@slow
 async def test_tabs_keys_help_and_the_pages_themselves_are_those_of_the_tuple() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         app = app_of(pilot)
@@ -146,6 +148,7 @@ async def test_a_page_in_the_tuple_has_a_tab_a_key_a_footer_and_a_line_of_help(n
         assert notes.says in told
 
 
+@slow
 @pytest.mark.usefixtures("notes")
 async def test_a_trace_can_be_opened_on_any_page() -> None:
     app = StepscopeApp(conflict_trace(), RESULT, page="notes")

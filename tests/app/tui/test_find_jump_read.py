@@ -28,6 +28,7 @@ from tests.app.tui.stage import (
 from tests.tiers import sampled, slow
 
 
+@slow
 @pytest.mark.parametrize("size", sampled([WIDE, NARROW], [NARROW]), ids=str)
 async def test_by_keyboard_from_anywhere(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
@@ -46,6 +47,7 @@ async def test_by_keyboard_from_anywhere(size: tuple[int, int]) -> None:
         assert "qk_pv 0/1" in text, "the evidence"
 
 
+@slow
 async def test_the_details_answer_what_why_and_how_to_fix() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "n")
@@ -117,6 +119,7 @@ async def test_by_clicks_on_the_findings_page_the_map_and_the_overview_and_lists
         assert app_of(pilot).query_one("#all-findings", Table).cursor == 1
 
 
+@slow
 async def test_links_of_a_finding_open_the_rule_s_page_and_lead_to_its_step() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "n")
@@ -135,6 +138,7 @@ async def test_links_of_a_finding_open_the_rule_s_page_and_lead_to_its_step() ->
         assert "step 6 of 12" in screen_text(pilot)
 
 
+@slow
 async def test_the_rules_own_findings_can_be_jumped_to() -> None:
     trace = conflict_trace()
     found = check(trace).findings[0]

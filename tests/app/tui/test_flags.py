@@ -48,6 +48,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPSCOPE_STATE", str(tmp_path))
 
 
+@slow
 async def test_a_flag_is_put_at_the_span_and_is_drawn_on_the_ruler_and_the_map() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2", "j", "l", "l", "y")

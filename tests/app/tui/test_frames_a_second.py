@@ -8,7 +8,10 @@ import sys
 
 import pytest
 
+from tests.tiers import slow
 
+
+@slow
 @pytest.mark.parametrize(("given", "used"), [({}, "480"), ({"TEXTUAL_FPS": "20"}, "20")])
 def test_frames_follow_each_other_sooner_than_textual_has_them_unless_told(
     given: dict[str, str], used: str

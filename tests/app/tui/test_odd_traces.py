@@ -22,7 +22,7 @@ from tests.app.tui.stage import (
     screen_text,
     state_of,
 )
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 NAMES = (
@@ -117,6 +117,7 @@ async def test_hostile_names_are_shown_as_the_text_that_they_are() -> None:
         assert "[bold]evil[/]·[2J.trace" in screen_text(pilot)
 
 
+@slow
 async def test_markup_in_a_name_is_not_obeyed() -> None:
     async with opened(hostile_trace(), hostile_findings()) as pilot:
         await press(pilot, "3", "j")
@@ -138,6 +139,7 @@ async def test_an_empty_trace_says_that_it_is_empty() -> None:
         assert pilot.app.is_running
 
 
+@slow
 async def test_what_no_rule_could_judge_is_not_said_to_be_clean() -> None:
     spans = [{"track": "main", "name": "work", "form": "slice", "dur_ns": 5}]
     async with opened(trace_of(spans=spans), None) as pilot:
@@ -148,6 +150,7 @@ async def test_what_no_rule_could_judge_is_not_said_to_be_clean() -> None:
         assert "nothing found" not in screen_text(pilot)
 
 
+@slow
 async def test_a_trace_of_spans_alone_is_drawn_by_its_tracks() -> None:
     spans = [
         {
@@ -166,6 +169,7 @@ async def test_a_trace_of_spans_alone_is_drawn_by_its_tracks() -> None:
         assert "before the first step" not in screen_text(pilot)
 
 
+@slow
 async def test_a_terminal_that_is_too_small_is_told_so() -> None:
     async with opened(conflict_trace(), RESULT, (40, 24)) as pilot:
         for size in ((40, 24), (80, 9)):
@@ -179,6 +183,7 @@ async def test_a_terminal_that_is_too_small_is_told_so() -> None:
         assert "COR001" in screen_text(pilot), "it comes back when there is room"
 
 
+@slow
 @pytest.mark.parametrize("size", sampled([(50, 12), (240, 60)], [(50, 12)]), ids=str)
 async def test_every_size_from_the_least_on_shows_every_page(size: tuple[int, int]) -> None:
     async with opened(conflict_trace(), RESULT, size) as pilot:
@@ -192,6 +197,7 @@ async def test_every_size_from_the_least_on_shows_every_page(size: tuple[int, in
         assert app_of(pilot).page == "timeline"
 
 
+@slow
 async def test_real_profiles_open(shared_data: object) -> None:
     path = f"{shared_data}/kineto/vllm_cpu_tiny_llama_preemptions.json.gz"
     async with opened(Trace.open(path), CLEAN) as pilot:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from stepscope.analyzers.check.run import CheckResult
 from tests.app.both_fronts.test_several_ranks import of_two
 from tests.app.tui.stage import app_of, opened, press, screen_text, settle, text_of
+from tests.tiers import slow
 
 
+@slow
 async def test_the_terminal_says_whose_steps_it_shows() -> None:
     async with opened(of_two(), CheckResult("trace", (), {}, {}, ())) as pilot:
         assert "2 STEPS OF RANK 0" in text_of(app_of(pilot).query_one("#about"))

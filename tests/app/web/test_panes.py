@@ -28,6 +28,7 @@ from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import part
 from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
 from tests.conftest import ROOT
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -262,6 +263,7 @@ def test_rules_that_could_not_judge_are_counted_by_family_and_listed_on_a_click(
     assert all(code in said(details) for code in codes)
 
 
+@slow
 def test_what_was_found_is_told_by_rule_with_its_name_the_worst_first() -> None:
     loaded = loaded_of(Trace.open(ROOT / "sample_traces" / "fcfs-preemption-before.trace"))
 

@@ -15,6 +15,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.web import listen
 from stepscope.app.web.server import create_app
 from tests.app.web.small_traces import conflict_trace
+from tests.tiers import slow
 
 UPDATE = "/_dash-update-component"
 Ask = Callable[..., int]
@@ -62,6 +63,7 @@ def posted(output: str, given: str, value: object, **changes: Any) -> str:
     return json.dumps(body | changes)
 
 
+@slow
 def test_what_the_page_asks_for_is_answered(ask: Ask) -> None:
     assert ask("POST", UPDATE, posted("view.data", "address.data", {"search": "?tab=sql"})) == 200
     assert ask("POST", UPDATE, posted("hits.children", "find.value", "step 1")) == 200

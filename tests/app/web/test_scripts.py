@@ -17,6 +17,7 @@ from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.server import create_app
 from tests.app.web.small_traces import conflict_trace
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 ASSETS = ROOT / "app" / "web" / "assets"
 CHECKS = ROOT / "tests" / "app" / "web" / "scripts"
@@ -78,10 +79,12 @@ def test_rows_pictures_and_times_are_laid_out_as_they_should() -> None:
     ran(node(), str(CHECKS / "layout.test.js"))
 
 
+@slow
 def test_the_types_of_the_scripts_hold() -> None:
     ran(tool("tsc"), "--project", str(CHECKS))
 
 
+@slow
 def test_the_scripts_have_no_fault_that_a_linter_finds() -> None:
     ran(tool("eslint"), "--config", str(CHECKS / "eslint.config.js"), "app/web/assets",
         "app/web/report/assets", "app/web/start/assets")  # fmt: skip

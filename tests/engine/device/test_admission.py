@@ -17,7 +17,7 @@ from stepscope.engine.device.topology import Device, Group, Part
 from stepscope.ingest.errors import ConfigError
 from tests.engine.device.drawn_graphs import blocks_of, run_of, split_blocks
 from tests.looped import looped
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 SEEDS = range(4)
 each_seed = pytest.mark.parametrize("seed", sampled(SEEDS[:2], SEEDS[:1]))
@@ -103,6 +103,7 @@ def test_an_unknown_policy_is_refused_with_the_names_of_all() -> None:
         admission("aic")
 
 
+@slow
 @each_seed
 @looped("policy", SPLITTING)
 def test_policies_that_decide_core_by_core_split_mix_blocks(policy: str, seed: int) -> None:
@@ -112,6 +113,7 @@ def test_policies_that_decide_core_by_core_split_mix_blocks(policy: str, seed: i
     assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
 
 
+@slow
 @each_seed
 @looped("policy", ["uniform", *STARTING_TOGETHER])
 def test_policies_that_place_the_whole_block_split_none(policy: str, seed: int) -> None:
@@ -139,6 +141,7 @@ def test_both_alternatives_take_longer_than_the_guard(seed: int) -> None:
     assert elapsed_ns("reserve-group", seed) > 2 * guarded
 
 
+@slow
 def test_the_guard_costs_next_to_nothing() -> None:
     costs = [elapsed_ns("all-free", seed) / elapsed_ns("aic-free", seed) for seed in SEEDS]
 

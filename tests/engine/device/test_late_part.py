@@ -37,7 +37,7 @@ from tests.engine.recorded_once import RecordedOnce
 from tests.engine.scenarios.mix_runs import cached
 from tests.looped import looped
 from tests.random_configurations.tables import Tables
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 T = TypeVar("T")
 bounded = settings(max_examples=examples(40), deadline=None)
@@ -53,6 +53,7 @@ def ran(
     return graph, run_of(graph, policy, groups, threads, late_part=late)
 
 
+@slow
 @bounded
 @given(launches, policies, num_groups, num_threads)
 def test_where_nothing_queues_no_part_waits_for_another(
@@ -132,6 +133,7 @@ def outcome(runs: RecordedOnce, variant: str, late: str) -> str:
     return str(run.metrics["outcome"])
 
 
+@slow
 def test_overwritten_tiles_make_tokens_differ_and_nothing_slower(
     recorded_once: RecordedOnce,
 ) -> None:
@@ -152,6 +154,7 @@ BEFORE = {
 }
 
 
+@slow
 @looped(("late", "said"), BEFORE.items())
 def test_the_outcome_says_what_the_makespan_does_not(
     recorded_once: RecordedOnce, late: str, said: str
@@ -159,6 +162,7 @@ def test_the_outcome_says_what_the_makespan_does_not(
     assert re.fullmatch(said, outcome(recorded_once, "before", late))
 
 
+@slow
 @looped("late", LATE_PARTS, ids=lambda late: late.name)
 def test_a_guard_is_served_whatever_becomes_of_late_parts(
     recorded_once: RecordedOnce, late: LatePart
@@ -251,6 +255,7 @@ def test_what_reads_a_wrong_result_of_an_earlier_graph_is_wrong_and_who_was_not_
     assert [known(histories.of(each)).is_wrong for each in ("hit", "other")] == [True, False]
 
 
+@slow
 def test_a_request_that_got_a_wrong_token_gets_no_right_one_behind_it(tmp_path: Path) -> None:
     """One step in five has a tile overwritten, the last but one."""
     settings = {"late_part": "corrupts", "steps": "4", "requests": "2", "prompt_len": "32"}
@@ -273,6 +278,7 @@ def test_a_part_hangs_that_comes_before_the_block_has_ended_and_not_after(
     assert (late.end_ns < 0) is hangs
 
 
+@slow
 @pytest.mark.parametrize("fault", ["late-part-overwrites-tile", "late-part-hangs"])
 def test_the_faults_are_the_guard_without_its_look_at_the_aivs(fault: str) -> None:
     run = MixAdmission().record("after", None, asked({"steps": "1", "fault": fault}))

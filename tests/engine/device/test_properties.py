@@ -22,7 +22,7 @@ from tests.engine.device.drawn_graphs import (
     run_of,
     split_blocks,
 )
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 bounded = settings(max_examples=examples(40))
 
@@ -98,6 +98,7 @@ def test_an_all_or_nothing_task_is_published_in_one_instant(
     assert all(len(instants) == 1 for instants in published.values())
 
 
+@slow
 @bounded
 @given(launches, policies, num_groups, num_threads)
 def test_the_parts_of_a_block_compute_together_once_the_last_has_started(
@@ -121,6 +122,7 @@ def test_the_conflicts_counted_at_admission_are_those_that_the_parts_show(
     assert [(c.task, c.block) for c in run.conflicts] == split_blocks(run)
 
 
+@slow
 @bounded
 @given(launches, num_groups, num_threads)
 def test_four_policies_never_split_a_block(
@@ -132,6 +134,7 @@ def test_four_policies_never_split_a_block(
         assert run.conflicts == []
 
 
+@slow
 @bounded
 @given(launches, num_groups, num_threads)
 def test_three_policies_start_all_parts_of_a_block_together(
@@ -172,6 +175,7 @@ def test_under_reserve_group_a_vector_block_has_its_group_to_itself(
             )
 
 
+@slow
 @bounded
 @given(launches, policies, num_groups, num_threads)
 def test_the_same_graph_is_dispatched_the_same_way_again(

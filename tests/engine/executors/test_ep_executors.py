@@ -48,6 +48,7 @@ OTHERS: list[tuple[str, dict[str, str]]] = [
 ]
 
 
+@slow
 @pytest.mark.skipif(not HAS_TORCH, reason="torch is not installed")
 @pytest.mark.parametrize(
     ("variant", "settings"), [*QUICK, *(pytest.param(*case, marks=slow) for case in OTHERS)]
@@ -65,6 +66,7 @@ def test_the_simulated_run_has_every_row_of_the_one_with_torch(
     assert came_to[0] == came_to[1]
 
 
+@slow
 def test_it_serves_where_there_is_no_torch(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, "record", "ep-multiplexing", "-o", "x.trace"],
@@ -76,6 +78,7 @@ def test_it_serves_where_there_is_no_torch(tmp_path: Path) -> None:
     assert "4/4" in done.stdout
 
 
+@slow
 @pytest.mark.parametrize("executor", TORCH)
 def test_an_executor_that_needs_torch_says_so_where_there_is_none(
     tmp_path: Path, executor: str
@@ -98,6 +101,7 @@ def test_costs_of_another_model_are_refused() -> None:
         SCENARIO.record("after", None, Options(cost=CostModel()))
 
 
+@slow
 @pytest.mark.parametrize("executor", [SIMULATED, *(each for each in TORCH if HAS_TORCH)])
 def test_one_rank_issues_no_collective(tmp_path: Path, executor: str) -> None:
     options = Options(settings={**SHORT, "ranks": "1"}, executor=executor)

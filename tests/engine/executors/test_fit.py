@@ -21,7 +21,7 @@ from stepscope.ingest.manifest import Manifest
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 prices = st.builds(
     CostModel,
@@ -68,6 +68,7 @@ def timed(cost: CostModel, seed: int, *, noise: float = 0.0, every_slow: int = 0
     )
 
 
+@slow
 @given(prices, st.integers(0, 99))
 @settings(max_examples=examples(15))
 def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
@@ -77,6 +78,7 @@ def test_known_costs_come_back_as_they_were(cost: CostModel, seed: int) -> None:
     assert found.r_squared == pytest.approx(1)
 
 
+@slow
 @given(prices, st.integers(0, 99))
 @settings(max_examples=examples(15))
 def test_steps_that_compiled_or_were_held_up_do_not_count(cost: CostModel, seed: int) -> None:
@@ -94,6 +96,7 @@ def test_noise_moves_the_costs_by_no_more_than_itself() -> None:
     assert 0.99 < found.r_squared < 1
 
 
+@slow
 @given(st.integers(0, 20))
 @settings(max_examples=examples(5))
 def test_no_price_is_below_nothing(seed: int) -> None:
@@ -107,6 +110,7 @@ def test_no_price_is_below_nothing(seed: int) -> None:
     assert min(cost.base_ns, cost.prefill_token_ns, cost.decode_row_ns, cost.kv_token_ns) >= 0
 
 
+@slow
 def test_the_costs_of_a_recorded_run_come_back(recorded_once: RecordedOnce) -> None:
     cost = CostModel(base_ns=7_000_001, prefill_token_ns=1_003, decode_row_ns=907, kv_token_ns=11)
 
@@ -128,6 +132,7 @@ def test_without_rows_the_price_of_kv_is_part_of_the_others() -> None:
     assert "KV" not in str(found)
 
 
+@slow
 def test_a_real_engines_steps_have_a_base_and_a_price_a_token(shared_data: Path) -> None:
     name = "kineto/vllm_cpu_tiny_llama_preemptions.json.gz"
 
@@ -190,6 +195,7 @@ def test_time_that_the_gpu_spends_on_the_step_before_is_paid_once() -> None:
     assert fit(trace).cost == cost
 
 
+@slow
 @pytest.mark.parametrize("name", ["sglang_qwen3_8b_prefilldecode", "vllm_prefilldecode_mi300"])
 def test_a_real_profile_of_one_step_is_refused(shared_data: Path, name: str) -> None:
     with pytest.raises(ConfigError, match="times one step"):
@@ -201,6 +207,7 @@ def test_costs_are_refused_where_a_device_has_its_own() -> None:
         MixAdmission().record("after", None, Options(cost=CostModel()))
 
 
+@slow
 def test_a_segment_more_has_a_price_where_steps_run_in_segments(
     recorded_once: RecordedOnce,
 ) -> None:
@@ -212,6 +219,7 @@ def test_a_segment_more_has_a_price_where_steps_run_in_segments(
     assert "273.100 µs a segment more" in str(found)
 
 
+@slow
 def test_what_is_paid_once_and_between_steps_comes_back(recorded_once: RecordedOnce) -> None:
     cost = CostModel(base_ns=2_000_000, prefill_token_ns=1_000, decode_row_ns=500, kv_token_ns=10,
                      new_size_ns=3_000_000, first_ns=9_000_000, gap_ns=400_000,
@@ -241,6 +249,7 @@ def test_a_gap_in_which_nobody_was_there_is_not_the_hosts_work() -> None:
     )
 
 
+@slow
 def test_a_recorded_run_of_vllm_is_foretold_within_8_percent_a_step_and_5_in_all(
     shared_data: Path,
 ) -> None:

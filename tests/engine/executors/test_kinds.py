@@ -26,6 +26,7 @@ def test_every_executor_is_what_some_scenario_runs_on() -> None:
     assert {kind for _, kind in PAIRS} == set(EXECUTORS)
 
 
+@slow
 @pytest.mark.parametrize(
     ("scenario", "kind"),
     [

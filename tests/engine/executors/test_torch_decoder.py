@@ -23,7 +23,7 @@ from tests.engine.decoding import COMPRESSED, CONFIGS, DENSE
 from tests.engine.executors.drawing import Drawn
 from tests.engine.rows import Row, Rows
 from tests.engine.small_engines import request
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 SMALL = EngineConfig(
     num_kv_blocks=40, block_size=4, max_num_batched_tokens=64, max_num_seqs=4
@@ -63,6 +63,7 @@ lengths = st.lists(st.tuples(st.integers(1, 14), st.integers(1, 6)), min_size=1,
 prefixes = st.sampled_from([(), (7,), (8,)])
 
 
+@slow
 @given(lengths, prefixes, st.sampled_from(CONFIGS), st.integers(0, 999), st.integers(0, 3))
 @settings(max_examples=examples(25))
 def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
@@ -81,6 +82,7 @@ def test_outputs_are_those_of_the_requests_alone_whatever_is_drawn(
     assert wrong_tokens(rows) == []
 
 
+@slow
 @given(
     st.lists(st.tuples(st.integers(1, 20), st.integers(1, 6)), min_size=1, max_size=8),
     prefixes,
@@ -128,6 +130,7 @@ def test_a_shared_prefix_is_computed_once_and_its_kv_is_right() -> None:
     assert num_equal(engine, runner) == 3
 
 
+@slow
 def test_drafts_are_accepted_and_change_nothing() -> None:
     engine, runner, rows = served(LONG, Paged(mixed=False, mtp_k=3))
 
@@ -147,6 +150,7 @@ def test_a_placeholder_read_as_a_token_changes_what_follows() -> None:
     assert wrong_tokens(rows)
 
 
+@slow
 def test_preempted_requests_go_on_as_if_nothing_had_happened() -> None:
     tight = EngineConfig(num_kv_blocks=8, block_size=4, max_num_batched_tokens=64, max_num_seqs=4)
     engine, runner, _ = served(STAGGERED, Bucketed(), tight)
@@ -163,12 +167,14 @@ def test_an_output_ends_where_its_workload_says() -> None:
     assert num_equal(engine, runner) == 1
 
 
+@slow
 def test_the_greedy_token_is_never_a_matter_of_rounding() -> None:
     engine, runner, _ = served(STAGGERED, Drawn(1))
 
     assert min(runner.solo(each.request).margin for each in engine.ended) > 1e-6
 
 
+@slow
 def test_segments_paths_and_logits_rows_of_every_step_are_recorded() -> None:
     _, _, rows = served(STAGGERED, Drawn(3))
 
@@ -198,6 +204,7 @@ def test_metadata_that_do_not_fit_end_the_run_in_one_line(fault: str, message: s
     assert "\n" not in str(failed.value)
 
 
+@slow
 @pytest.mark.parametrize("fault", ["decode-region-stale", "logits-per-token", "logits-per-batch"])
 def test_a_fault_of_the_split_changes_tokens(fault: str) -> None:
     engine, runner, _ = served(STAGGERED, Drawn(3), SMALL, DENSE, fault)
@@ -205,6 +212,7 @@ def test_a_fault_of_the_split_changes_tokens(fault: str) -> None:
     assert num_equal(engine, runner) < len(STAGGERED)
 
 
+@slow
 def test_the_prefill_path_gives_a_mixed_batch_the_same_tokens() -> None:
     engine, runner, rows = served(STAGGERED, Drawn(3), SMALL, DENSE, "mixed-taken-for-prefill")
 
@@ -224,6 +232,7 @@ def test_a_pinned_buffer_that_is_written_too_early_changes_tokens_if_the_copy_is
     assert (num_equal(engine, runner) == len(STAGGERED)) == is_hidden
 
 
+@slow
 def test_merging_nothing_with_nothing_makes_outputs_that_are_no_numbers() -> None:
     runs = [
         served(STAGGERED, Drawn(3), SMALL, DENSE, *faults) for faults in ([], ["empty-merge-nan"])
@@ -235,6 +244,7 @@ def test_merging_nothing_with_nothing_makes_outputs_that_are_no_numbers() -> Non
     assert [bool(rows.of("outputs", digest="nan")) for _, _, rows in runs] == [False, True]
 
 
+@slow
 def test_history_seen_by_chunk_end_changes_what_chunks_say() -> None:
     engine, runner, _ = served(STAGGERED, Drawn(3), SMALL, COMPRESSED, "history-seen-by-chunk-end")
 

@@ -67,6 +67,7 @@ def metrics(variant: str, **settings: str) -> dict[str, Metric]:
     return SCENARIO.record(variant, None, on_torch(settings)).metrics
 
 
+@slow
 @pytest.mark.parametrize("variant", sampled(COMPUTED, ["before", "after"]))
 def test_every_output_equals_its_solo_run(variant: str) -> None:
     found = metrics(variant)
@@ -75,6 +76,7 @@ def test_every_output_equals_its_solo_run(variant: str) -> None:
     assert (found["mixed_steps"] == 0) == (variant in {"flag-off", "flag-off-deferred", "mtp"})
 
 
+@slow
 def test_small_sizes_keep_the_reports_shape() -> None:
     before, after = metrics("before"), metrics("after")
 
@@ -82,11 +84,13 @@ def test_small_sizes_keep_the_reports_shape() -> None:
     assert [after[f"{kind}_steps"] for kind in ("prefill", "mixed", "decode")] == [3, 24, 7]
 
 
+@slow
 @pytest.mark.parametrize("settings", sampled(PARTS, PARTS[:1]), ids=str)
 def test_every_part_of_the_decoder_serves(settings: dict[str, str]) -> None:
     assert metrics("after", **settings)["equal_to_solo"] == "12/12"
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(WRONG, ["logits-per-token", "empty-merge-nan"]))
 def test_a_fault_that_touches_what_is_computed_makes_outputs_differ(name: str) -> None:
     options = on_torch({**needed(name), "fault": name})
@@ -95,6 +99,7 @@ def test_a_fault_that_touches_what_is_computed_makes_outputs_differ(name: str) -
     assert found["equal_to_solo"] != "12/12"
 
 
+@slow
 @pytest.mark.parametrize(
     "name", sampled(["empty-merge-nan", "history-seen-by-chunk-end"], ["empty-merge-nan"])
 )
@@ -107,6 +112,7 @@ def needed(name: str) -> dict[str, str]:
     return {key: value for key, value in fault(name).settings.items() if key in {"tbo", "window"}}
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "step"),
     [pytest.param(*crash, marks=[slow] * (crash != FIRST)) for crash in CRASHES.items()],
@@ -124,6 +130,7 @@ def test_metadata_that_do_not_fit_stop_a_mixed_step_and_the_trace_holds_them(
     assert len(rows.of("segments", step=step)) == 2
 
 
+@slow
 def test_an_overwritten_pinned_buffer_is_hidden_for_short_chunks_and_fires_for_long_ones() -> None:
     name = "pinned-buffer-overwritten"
 
@@ -131,6 +138,7 @@ def test_an_overwritten_pinned_buffer_is_hidden_for_short_chunks_and_fires_for_l
     assert metrics("after", fault=name, budget="32")["equal_to_solo"] != "12/12"
 
 
+@slow
 def test_not_a_number_is_told_in_the_outputs(tmp_path: Path) -> None:
     for number, faults in enumerate(({}, {"fault": "empty-merge-nan"})):
         SCENARIO.record("after", tmp_path / str(number), on_torch(faults))

@@ -18,6 +18,7 @@ from stepscope.ingest.errors import MissingExtra
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.rows import Rows
+from tests.tiers import slow
 
 SCENARIO = SlotRecycling()
 COUNTS = ("steps", "admits", "midstream", "refreshes", "masked_rows", "tokens")
@@ -49,6 +50,7 @@ def test_every_stream_equals_its_solo_run_and_the_steps_are_the_reports(variant:
     assert [found[name] for name in COUNTS] == [26, 6, 3, 3 * (variant == "before"), 2, 82]
 
 
+@slow
 def test_the_large_run_too() -> None:
     found = metrics("after", slots="4", requests="8", max_cap="48", ignore_eos="true")
 
@@ -69,6 +71,7 @@ def test_an_output_ends_where_the_model_says_so_and_its_slot_is_taken_again(tmp_
     assert (found["equal_to_solo"], found["tokens"]) == ("6/6", 79)
 
 
+@slow
 def test_outputs_that_ignore_the_end_tell_of_none_and_go_on_to_their_caps(tmp_path: Path) -> None:
     SCENARIO.record("after", tmp_path / "run", on_torch({"ignore_eos": "true"}))
     rows = Rows.read(Trace.open(tmp_path / "run"))
@@ -77,6 +80,7 @@ def test_outputs_that_ignore_the_end_tell_of_none_and_go_on_to_their_caps(tmp_pa
     assert len(rows.of("outputs", request="req-00")) == 12
 
 
+@slow
 @pytest.mark.parametrize("fault", faults_of("slot-recycling"), ids=lambda fault: fault.name)
 def test_a_fault_shows_in_the_tokens_where_it_touches_them(fault: Fault) -> None:
     assert {each.name for each in faults_of("slot-recycling")} == set(EQUAL_UNDER)

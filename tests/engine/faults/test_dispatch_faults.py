@@ -10,6 +10,7 @@ from stepscope.engine.faults import fault
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
+from tests.tiers import slow
 
 
 def recorded(out: Path, name: str | None = None, **settings: str) -> Trace:
@@ -27,6 +28,7 @@ def longest_wait_ns(trace: Trace) -> int:
     )
 
 
+@slow
 def test_a_mix_that_is_left_over_and_ignored_waits_many_times_longer(tmp_path: Path) -> None:
     plain = recorded(tmp_path / "plain.trace")
     faulty = recorded(tmp_path / "faulty.trace", "left-over-mix-ignored")
@@ -35,6 +37,7 @@ def test_a_mix_that_is_left_over_and_ignored_waits_many_times_longer(tmp_path: P
     assert faulty.tasks.select((pl.col("outcome") == "pending").sum()).collect().item() == 0
 
 
+@slow
 def test_a_task_that_must_start_together_starts_in_part(tmp_path: Path) -> None:
     settings = dict(fault("sync-start-in-part").settings)
     plain = recorded(tmp_path / "plain.trace", **settings)

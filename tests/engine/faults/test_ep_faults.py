@@ -20,6 +20,7 @@ from tests.engine.ep_runs import (
 )
 from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
+from tests.tiers import slow
 
 
 def trace_of(runs: RecordedOnce, name: str) -> Trace:
@@ -192,6 +193,7 @@ def test_a_rank_that_is_alone_and_does_not_ask_dies_of_its_first_broadcast(
     assert {row["cause"] for row in rows.of("lifecycle", event="abort")} == {metrics["outcome"]}
 
 
+@slow
 def test_a_recurrent_state_that_stays_in_its_slot_goes_on_in_the_next_sequence(
     recorded_once: RecordedOnce,
 ) -> None:
@@ -212,6 +214,7 @@ def test_a_shared_row_of_scratch_gives_the_experts_the_last_rows_contents(
     assert metrics["equal_to_solo"] == "1/4"
 
 
+@slow
 def test_padding_that_stays_after_a_full_accept_changes_later_tokens(
     recorded_once: RecordedOnce,
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_head_waits_for_a_slow_worker_in_the_all_reduces(recorded_once: Reco
     assert metrics["equal_to_solo"] == "4/4"
 
 
+@slow
 def test_every_fault_changes_the_trace(recorded_once: RecordedOnce) -> None:
     unchanged = [
         fault.name
@@ -256,6 +260,7 @@ def test_every_fault_changes_the_trace(recorded_once: RecordedOnce) -> None:
     assert unchanged == []
 
 
+@slow
 def test_without_a_fault_the_trace_is_the_plain_one(
     recorded_once: RecordedOnce, tmp_path: Path
 ) -> None:

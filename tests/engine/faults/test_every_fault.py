@@ -106,6 +106,7 @@ def not_the_same_again(runs: RecordedOnce, folder: Path, sound: Iterable[Run]) -
     return found
 
 
+@slow
 @looped("name", NAMES)
 def test_a_fault_changes_the_trace_of_the_variant_that_is_sound_without_it(
     recorded_once: RecordedOnce, name: str
@@ -123,6 +124,7 @@ def test_every_fault_changes_the_trace_of_its_variant(
     assert without_effect(recorded_once, filter(can_run, faults_of(name))) == []
 
 
+@slow
 @pytest.mark.parametrize("name", ["fcfs-preemption", "mix-admission"])
 def test_without_a_fault_a_run_is_the_same_again_table_by_table(
     name: str, recorded_once: RecordedOnce, tmp_path: Path

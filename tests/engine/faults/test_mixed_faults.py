@@ -16,6 +16,7 @@ from tests.engine.asked import asked
 from tests.engine.mixed_runs import MIXED, SMALL, faulty, rows_of, sound
 from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
+from tests.tiers import slow
 
 SCHEDULED = [
     "prefill-eats-the-budget", "no-request-cap", "placeholder-read-as-token",
@@ -23,6 +24,7 @@ SCHEDULED = [
 ]  # fmt: skip
 
 
+@slow
 def test_prefill_that_eats_the_budget_leaves_decodes_out(recorded_once: RecordedOnce) -> None:
     rows, before = (
         faulty(recorded_once, "prefill-eats-the-budget"),
@@ -105,6 +107,7 @@ def test_a_request_is_in_a_batch_twice(recorded_once: RecordedOnce) -> None:
     assert len(rows.of("lifecycle", event="finish")) == 16
 
 
+@slow
 def test_a_victim_is_in_the_batch_that_it_was_thrown_out_of(recorded_once: RecordedOnce) -> None:
     def evicted(rows: Rows) -> set[tuple[int, str]]:
         scheduled = {(row["step"], row["request"]) for row in rows.of("batch_rows")}

@@ -12,6 +12,7 @@ from stepscope.engine.scenarios.mixed_batches import MixedBatches
 from stepscope.ingest.trace import Trace
 from tests.engine.asked import asked
 from tests.engine.rows import Row, Rows
+from tests.tiers import slow
 
 SCENARIO = MixedBatches()
 SMALL = {"requests": "6", "max_tokens": "6"}
@@ -52,6 +53,7 @@ def test_every_fault_that_runs_on_costs_is_looked_at() -> None:
     assert priced == {*CHANGED, "mixed-taken-for-prefill"}
 
 
+@slow
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_fault_changes_what_it_says_and_nothing_else(folder: str, name: str) -> None:
     settings = fault(name).settings.get("window", "0")
@@ -130,6 +132,7 @@ def test_the_prefill_segment_reads_what_was_written_for_the_decode_segment(folde
     assert _reads_of_another(recorded(folder, "decode-overwrites-shared-view"))
 
 
+@slow
 def test_a_pinned_buffer_that_is_written_too_early_shows_behind_long_chunks_alone(
     folder: str,
 ) -> None:

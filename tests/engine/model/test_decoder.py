@@ -29,7 +29,7 @@ from tests.engine.decoding import (
     prompt,
 )
 from tests.looped import looped
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 
@@ -118,6 +118,7 @@ def test_positions_turn_pairs_of_features_and_only_distances_count() -> None:
     assert not torch.allclose(near[0, 0] @ near[1, 0], heads[0, 0] @ heads[1, 0])
 
 
+@slow
 @looped("config", CONFIGS)
 def test_outputs_depend_on_the_whole_history_and_say_many_things(config: ModelConfig) -> None:
     tokens = prompt(20)
@@ -163,6 +164,7 @@ def test_impossible_sizes_are_refused(sizes_of: dict[str, int], message: str) ->
         ModelConfig(**sizes_of)  # type: ignore[arg-type]  # none of them is the ratios
 
 
+@slow
 def test_nothing_but_the_model_and_its_executors_imports_torch() -> None:
     code = (
         "import sys, stepscope.engine.scenarios, stepscope.engine.model.decoder_config; "

@@ -13,6 +13,7 @@ from stepscope.engine.scenarios import Options
 from stepscope.ingest.trace import Trace
 from tests.engine.recorded_once import RecordedOnce
 from tests.replays import SMALL
+from tests.tiers import slow
 
 
 @pytest.fixture(scope="module", params=["after", "v2-device-staging"])
@@ -29,6 +30,7 @@ def of_rows(trace: Trace) -> pl.DataFrame:
     return each.explode("row").join(batch, on=["rank", "step", "row"], how="left").collect()
 
 
+@slow
 def test_a_collective_for_one_row_is_for_the_slot_that_it_has(run: Trace) -> None:
     found = of_rows(run)
     of_slot = found.drop_nulls("slot").filter(~pl.col("rows").str.contains(","))

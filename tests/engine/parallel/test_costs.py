@@ -10,8 +10,10 @@ from tests.engine.ep_runs import (
 )
 from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
+from tests.tiers import slow
 
 
+@slow
 @pytest.mark.parametrize("num_requests", ["2", "4"])
 def test_throughput_is_about_the_same_one_by_one_or_together(num_requests: str) -> None:
     one_by_one, together = (
@@ -30,6 +32,7 @@ def test_the_grouped_gemm_takes_about_1_6_times_the_step_of_four_rows() -> None:
     assert 1.5 < wrong / right < 1.65
 
 
+@slow
 def test_a_burst_takes_as_long_as_the_report_measured_with_rows_staged_here_or_there() -> None:
     through_host, on_device = (
         float(served(each, max_tokens="37")["makespan_s"])
@@ -50,6 +53,7 @@ def test_two_rows_are_faster_fused_than_one_by_one() -> None:
     assert one_by_one / fused == pytest.approx(61 / 52, rel=0.02)
 
 
+@slow
 @looped(
     ("num_requests", "variant", "recurrent_ms", "attention_ms"),
     [
@@ -73,6 +77,7 @@ def test_layers_take_what_the_report_measured(
         assert [row["value"] / 1e6 for row in told] == [pytest.approx(ms, abs=0.05)]
 
 
+@slow
 @pytest.mark.parametrize(("num_requests", "wins"), [("41", False), ("42", True)])
 def test_the_grouped_gemm_wins_where_rows_share_enough_experts(
     num_requests: str, wins: bool
@@ -86,6 +91,7 @@ def test_the_grouped_gemm_wins_where_rows_share_enough_experts(
     assert (grouped < one_by_one) is wins
 
 
+@slow
 @looped(
     ("num_requests", "variant", "path"),
     [

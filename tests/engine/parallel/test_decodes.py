@@ -21,6 +21,7 @@ from stepscope.engine.parallel.shares.logits import LogitsRows
 from stepscope.engine.scenarios.ep_multiplexing import VARIANTS
 from stepscope.ingest.errors import ConfigError
 from tests.engine.ep_runs import served
+from tests.tiers import slow
 
 NUM_ROWS = 4
 kinds = pytest.mark.parametrize("kind", DECODES, ids=lambda kind: kind.name)
@@ -88,6 +89,7 @@ def test_a_kind_that_is_not_known_is_refused_with_all_that_are() -> None:
     assert refused.value.todo == f"choose one of {', '.join(each.name for each in DECODES)}"
 
 
+@slow
 @kinds
 def test_every_kind_serves_what_the_model_says_to_each_request_alone(kind: Decode) -> None:
     variant = next(

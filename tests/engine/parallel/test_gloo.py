@@ -63,6 +63,7 @@ def test_two_processes_under_v1_serve_four_requests_one_after_the_other(folder: 
     assert {row["slot"] for row in rows.of("collectives")} == {None}
 
 
+@slow
 @pytest.mark.parametrize("num_requests", sampled([2, 4, 8], [4]))
 def test_two_processes_under_v2_serve_all_together_and_each_as_if_alone(
     folder: Path, num_requests: int

@@ -6,10 +6,12 @@ import pytest
 
 from tests.engine.ep_runs import recorded, served
 from tests.engine.recorded_once import RecordedOnce
+from tests.tiers import slow
 
 KEPT = {"fault": "state-not-cleared"}
 
 
+@slow
 def test_a_worker_claims_its_slots_as_the_head_does_generation_by_generation(
     recorded_once: RecordedOnce,
 ) -> None:

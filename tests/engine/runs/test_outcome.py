@@ -15,6 +15,7 @@ from stepscope.engine.runs.scenario import RunResult
 from stepscope.engine.scenarios import SCENARIOS, scenario
 from tests.engine.asked import SMALL, asked
 from tests.looped import looped
+from tests.tiers import slow
 
 # With these nobody gets a token: a prompt or an output has no room at all.
 NOBODY: Mapping[str, Mapping[str, str]] = {
@@ -32,6 +33,7 @@ def test_no_scenario_is_left_out() -> None:
     assert SMALL.keys() == {each.name for each in SCENARIOS}
 
 
+@slow
 @looped("name", SMALL)
 def test_a_run_that_served_everybody_says_so(name: str) -> None:
     ran = run(name, **SMALL[name])

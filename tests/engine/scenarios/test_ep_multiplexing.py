@@ -28,6 +28,7 @@ TOGETHER = [
 ]  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize(
     ("variant", "num_requests"),
     [case if case[1] == 4 else pytest.param(*case, marks=slow) for case in TOGETHER],
@@ -41,6 +42,7 @@ def test_distinct_prompts_together_each_get_what_they_get_alone(
     assert metrics["decode_rows"] == (1 if variant == "before" else num_requests)
 
 
+@slow
 def test_requests_with_prompts_of_their_own_get_answers_of_their_own(
     recorded_once: RecordedOnce,
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_batched_decode_is_said_in_five_broadcasts(recorded_once: RecordedOnce
     ]  # fmt: skip
 
 
+@slow
 def test_the_ranks_operations_are_the_same_one_by_one(recorded_once: RecordedOnce) -> None:
     for variant in SCENARIO.variants:
         rows = recorded(recorded_once, variant)
@@ -147,6 +150,7 @@ def test_more_ranks_share_the_experts_and_say_the_same() -> None:
     assert served("after", ranks="4")["equal_to_solo"] == "4/4"
 
 
+@slow
 @pytest.mark.parametrize(
     ("variant", "width"), [*WIDTHS[:2], *(pytest.param(*width, marks=slow) for width in WIDTHS[2:])]
 )

@@ -17,7 +17,7 @@ from tests.engine.asked import asked
 from tests.engine.recorded_once import RecordedOnce
 from tests.engine.rows import Rows
 from tests.engine.state_of_rows import state_at
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 SCENARIO = FcfsPreemption()
 
@@ -51,6 +51,7 @@ def test_most_requests_are_late_and_turning_the_order_round_does_not_help(
     assert int(metrics["recomputed_tokens"]) > 10 * 4000
 
 
+@slow
 @pytest.mark.parametrize("variant", ["before", "order-only"])
 def test_where_sixteen_fit_they_are_served_and_the_other_twenty_four_starve(variant: str) -> None:
     metrics = run(variant, SIXTEEN_FIT).metrics
@@ -88,6 +89,7 @@ def test_it_is_preempting_the_incompatible_that_costs_the_time() -> None:
     assert run("defer-only", BURSTS).metrics["late"] == 0
 
 
+@slow
 def test_deferring_alone_still_lets_the_first_wait_for_the_last() -> None:
     fair, unfair = (
         _cohorts(str(run(each, BURSTS).metrics["cohorts"])) for each in ("after", "defer-only")
@@ -105,6 +107,7 @@ ACCELERATED = {
 }  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(ACCELERATED, [*ACCELERATED][:1]))
 def test_jagged_completions_are_served_sooner_than_those_in_buckets_and_than_by_deferring_alone(
     name: str,
@@ -119,6 +122,7 @@ def test_jagged_completions_are_served_sooner_than_those_in_buckets_and_than_by_
     assert jagged["late"] == 0
 
 
+@slow
 @pytest.mark.parametrize("num_kv_blocks", sampled(["560", "624", "780"], ["624"]))
 def test_repaired_is_never_slower_than_deferring_alone(num_kv_blocks: str) -> None:
     settings = {**SIXTEEN_FIT, "num_kv_blocks": num_kv_blocks}
@@ -142,6 +146,7 @@ def _left_out(trace: Trace) -> list[int]:
     return [row["num_running"] - row["num_decode_reqs"] for row in steps]
 
 
+@slow
 @pytest.mark.parametrize("every", sampled([2, 4, 7], [4]))
 def test_every_nth_request_has_an_image_and_all_of_them_finish(tmp_path: Path, every: int) -> None:
     told = asked({"images": f"every-{every}"})
@@ -166,11 +171,13 @@ def test_images_among_text_put_back_on_the_drained_queue_spin_and_nobody_is_serv
     assert run("after", {"incompatible": "requeue"}).metrics["finished"] == 20
 
 
+@slow
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others() -> None:
     assert run("after", seed=0) == run("after", seed=0)
     assert run("after", seed=0) != run("after", seed=1)
 
 
+@slow
 @pytest.mark.parametrize("variant", sampled(SCENARIO.variants, ["before"]))
 def test_a_recording_is_small_and_the_same_each_time(
     recorded_once: RecordedOnce, tmp_path: Path, variant: str
@@ -184,6 +191,7 @@ def test_a_recording_is_small_and_the_same_each_time(
         assert told.equals(again)
 
 
+@slow
 @pytest.mark.parametrize("variant", ["before", "after"])
 def test_the_recording_tells_the_state_at_every_step(tmp_path: Path, variant: str) -> None:
     held: list[dict[str, Any]] = []

@@ -40,6 +40,7 @@ def before(recorded_once: RecordedOnce) -> Trace:
     return recorded_once.trace("mix-admission", "before", asked({"steps": "1"}))
 
 
+@slow
 def test_before_and_after_are_the_reported_policy_and_the_guard() -> None:
     names = {variant: run(variant).metrics["policy"] for variant in ("before", "after")}
 
@@ -60,10 +61,12 @@ def test_the_table_tells_the_policies_apart() -> None:
     assert held_us["all-free"] == held_us["barrier"] == held_us["reserve-group"] == 0
 
 
+@slow
 def test_a_setting_overrides_the_policy_of_the_variant() -> None:
     assert run("before", admission="uniform").metrics == run("uniform").metrics
 
 
+@slow
 def test_a_run_that_nobody_records_notes_no_decisions(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ def test_requests_of_ones_own_are_run_instead() -> None:
     assert sorted(set(seen)) == [1, 2, 3, 4]
 
 
+@slow
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another(
     before: Trace, tmp_path: Path
 ) -> None:
@@ -213,6 +217,7 @@ def test_whoever_waits_for_a_single_core_is_told_with_who_has_it_and_is_told_it_
     assert made.filter(pl.col("core").is_not_null())["holder"].null_count() == 0
 
 
+@slow
 @pytest.mark.parametrize(
     ("variant", "settings"),
     [HOLDING[0], *(pytest.param(*case, marks=slow) for case in HOLDING[1:])],
@@ -242,6 +247,7 @@ def test_the_recorded_blocks_tell_what_every_core_held_at_every_event(
     assert told.keys() <= {ts_ns for ts_ns, _ in held} | {spans[-1]["end_ns"]}
 
 
+@slow
 def test_the_rows_tell_the_engines_own_state_at_every_step(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
     SCENARIO.record(

@@ -26,6 +26,7 @@ def test_shift_wrap_sends_the_23rd_group_of_a_thread_to_other_cores_and_hangs(
     assert last["dur_ns"] > 500_000_000
 
 
+@slow
 def test_shift_wrap_needs_23_groups_on_one_thread() -> None:
     fault = {"fault": "mix-shift-wrap", "threads": "3"}
 
@@ -88,6 +89,7 @@ def test_a_scope_that_outgrows_the_task_ring_ends_the_run_at_once_and_says_why(
     assert ends["cause"].str.starts_with("device: scope deadlock").all()
 
 
+@slow
 @pytest.mark.parametrize("settings", [{"heap_kib": "4096"}, {"dep_entries": "64"}])
 def test_a_small_ring_slows_the_device_down(settings: dict[str, str]) -> None:
     small, plain = run("after", **settings).metrics, run("after").metrics

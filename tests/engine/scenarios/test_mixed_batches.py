@@ -29,7 +29,7 @@ from tests.engine.rows import Rows
 from tests.engine.scenarios.prefill_first import PrefillFirst
 from tests.engine.schedulers.test_paged_properties import sizes, specs
 from tests.engine.small_engines import serve
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +120,7 @@ def test_the_same_seed_accepts_the_same_drafts_and_another_one_others(tmp_path: 
     assert runs[0] != runs[2]
 
 
+@slow
 def test_prompts_that_begin_alike_are_computed_once(recorded_once: RecordedOnce) -> None:
     alike = {"prompt_len": "1100", "shared_prefix": "1024"}
     cached, plain = (
@@ -195,6 +196,7 @@ def ran(rows: Rows) -> dict[int, set[str]]:
     return told
 
 
+@slow
 def test_ranks_run_the_same_kind_in_every_step_and_dummies_where_they_have_none(
     recorded_once: RecordedOnce,
 ) -> None:

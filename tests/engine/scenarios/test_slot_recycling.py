@@ -27,6 +27,7 @@ from tests.engine.scenarios.slot_runs import (
     without_times,
 )
 from tests.engine.state_of_rows import state_at
+from tests.tiers import slow
 
 
 def test_the_reports_small_run_has_its_counts() -> None:
@@ -147,6 +148,7 @@ def test_a_device_write_touches_the_admitted_slots_region_alone(
     assert [row["first"] // (4 * MIB) for row in prompts] == admitted
 
 
+@slow
 @pytest.mark.parametrize("variant", ["before", "after"])
 @pytest.mark.parametrize("settings", [{}, LARGE], ids=["small", "large"])
 def test_the_rows_tell_the_state_at_every_step_and_the_same_each_time(

@@ -8,6 +8,7 @@ import pytest
 from stepscope.engine.scenarios import Options, scenario
 from stepscope.ingest.trace import Trace
 from tests.replays import SMALL
+from tests.tiers import slow
 
 TOLD = {
     "fcfs-preemption": ("kv-block", "engine/schedulers/bucketed.py"),
@@ -33,6 +34,7 @@ def admitted(trace: Trace) -> pl.DataFrame:
     return trace.decisions.filter(is_let_in).sort("seq").collect()
 
 
+@slow
 def test_each_that_is_let_in_was_admitted_once_just_before(run: Trace) -> None:
     is_let_in = pl.col("event").is_in(["admit", "resume"])
     came = run.lifecycle.filter(is_let_in).sort("seq").select("request", "step", "seq").collect()

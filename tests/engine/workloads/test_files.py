@@ -17,6 +17,7 @@ from stepscope.ingest.errors import ConfigError, StepscopeError, TraceError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.times import SECOND
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 AZURE = HEADER + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
@@ -63,6 +64,7 @@ def test_a_file_may_be_gzipped(tmp_path: Path) -> None:
         assert load(tmp_path, packed).specs == load(tmp_path, text).specs
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "num_requests", "longest"),
     [("azure_conv.csv", 19_366, 14_050), ("mooncake_conversation_trace.jsonl", 12_031, 126_195)],

@@ -25,7 +25,7 @@ from tests.engine.asked import asked
 from tests.engine.workloads.graph_runs import ATTEND, PUSH, SCENARIO, graph, run, written
 from tests.looped import looped
 from tests.random_configurations.tables import Row
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 
 def test_the_tasks_of_a_file_run_with_their_shapes_blocks_times_and_dependencies(
@@ -126,6 +126,7 @@ def test_what_is_about_requests_is_refused_beside_a_graph(tmp_path: Path, name: 
         run(tmp_path, graph(PUSH), **{name: value})
 
 
+@slow
 def test_requests_of_ones_own_are_no_graph(tmp_path: Path) -> None:
     requests = {"requests": [{"id": "a", "arrival_ns": 0, "prompt_len": 9, "max_tokens": 2}]}
 
@@ -148,6 +149,7 @@ jsons = st.recursive(
 FIELDS = [*GraphSpec.__struct_fields__, "id", "shape", "num_blocks", "dur_ns", "after", "core_mask"]
 
 
+@slow
 @settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(

@@ -15,6 +15,7 @@ from stepscope.ingest.writers.chrome import write_chrome
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.kineto_files import Event, open_events, slice_
 from tests.ingest.readers.chrome.test_folder import ENDS_US, met
+from tests.tiers import slow
 
 TIMES = ("step", "ts_ns", "dur_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_dur_ns", "gpu_busy_ns")
 
@@ -58,6 +59,7 @@ def test_a_profile_without_correlations_is_tied_by_external_ids(tmp_path: Path) 
     assert times(open_events(tmp_path, *events)) == EXPECTED
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "write"),
     [("out.json", write_chrome), ("out.pftrace", write_perfetto), ("out.trace", save_trace)],
@@ -73,6 +75,7 @@ def test_a_step_is_as_long_after_it_was_exported(
     assert times(Trace.open(tmp_path / name)) == EXPECTED
 
 
+@slow
 def test_times_on_the_gpu_move_with_a_ranks_clock(tmp_path: Path) -> None:
     for rank, late_us in enumerate((0, 500)):
         ends = [each for at, end in enumerate(ENDS_US) for each in met(at, end + late_us)]

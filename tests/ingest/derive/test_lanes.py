@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive.lanes import with_lanes
 from stepscope.ingest.derive.nesting import NUM_NESTING_LANES
+from tests.tiers import slow
 
 Slice = tuple[str, int, int | None]
 END_NS = (pl.col("ts_ns") + pl.col("dur_ns").clip(lower_bound=1)).alias("end_ns")
@@ -101,6 +102,7 @@ def test_in_every_lane_slices_nest_and_the_parent_is_the_innermost_around(
             opened.append((span, ends))
 
 
+@slow
 @given(SLICES.flatmap(lambda slices: st.tuples(st.just(slices), st.permutations(slices))))
 def test_the_order_of_the_rows_does_not_matter(both: tuple[list[Slice], list[Slice]]) -> None:
     slices, shuffled = both

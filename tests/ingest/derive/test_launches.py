@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stepscope.ingest.derive.gpu_times import derived_steps
 from tests.ingest.derive.test_steps import spans
 from tests.looped import looped
+from tests.tiers import slow
 
 STEP_1 = ("decode[bs=2]", 0, 10)
 STEP_2 = ("decode[bs=3]", 10, 10)
@@ -172,6 +173,7 @@ def test_steps_that_only_the_device_tells_of_have_no_time_on_the_cpu() -> None:
 ran = st.tuples(st.integers(0, 3), st.integers(0, 40), st.integers(0, 20), st.integers(0, 2))
 
 
+@slow
 @given(st.lists(ran, max_size=12))
 def test_steps_have_what_they_launched_and_nothing_else(launched: list[tuple[int, ...]]) -> None:
     steps = [(f"decode[bs={at + 1}]", 10 * at, 10) for at in range(3)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from stepscope.ingest.derive import nesting
 from stepscope.ingest.derive.axis import NONE, Ints
 from stepscope.ingest.derive.nesting import NUM_NESTING_LANES, nested
+from tests.tiers import slow
 
 NUM_TRACKS = 3
 
@@ -32,6 +33,7 @@ def one_by_one(track: Ints, start: Ints, end: Ints) -> list[tuple[int, int]]:
     return [found[row] for row in range(len(track))]
 
 
+@slow
 @pytest.mark.parametrize(("few", "most_steps"), [(64, 16), (0, 16), (0, 1), (0, 0)])
 @given(
     seed=st.integers(0, 1 << 32),

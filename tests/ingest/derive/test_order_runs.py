@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.derive import order_runs
 from stepscope.ingest.derive.order_runs import OrderRuns, Told, runs_of
+from tests.tiers import slow
 
 Row = tuple[int, int, int | None]
 LAST = 20
@@ -36,6 +37,7 @@ def runs(rows: list[list[Row]]) -> OrderRuns:
     return runs_of([told(table) for table in rows])
 
 
+@slow
 @pytest.mark.parametrize("block_rows", [1, 3, 100])
 @given(rows=tables())
 def test_runs_say_what_going_through_all_rows_says(block_rows: int, rows: list[list[Row]]) -> None:
@@ -58,6 +60,7 @@ def test_runs_say_what_going_through_all_rows_says(block_rows: int, rows: list[l
             assert found.times_of([seq]).tolist() == [max(ts_ns for _, ts_ns, _ in by_then)]
 
 
+@slow
 @given(tables())
 def test_the_last_place_by_a_time_is_the_last_before_a_later_one(rows: list[list[Row]]) -> None:
     every = [row for table in rows for row in table]

@@ -19,6 +19,7 @@ from stepscope.ingest.recording.compaction import compact_segment
 from stepscope.ingest.recording.lasting import BatchRow
 from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 MANY = 30_000
 
@@ -70,6 +71,7 @@ def test_each_row_is_told_once_as_it_is_recorded(tmp_path: Path) -> None:
     assert seen.table("steps").equals(whole.steps.collect())
 
 
+@slow
 def test_a_burst_is_told_whole(tmp_path: Path) -> None:
     with Recorder(tmp_path / "run.trace", producer="test") as rec:
         source, seen = GrowingTrace(rec.path), Seen()

@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.merging.pairs import LENGTH_NS, STEP_NS, TOKENS, UNIX_NS, profiled, recorded
+from tests.tiers import slow
 
 REAL = ROOT.parent / "shared" / "data" / "kineto" / "vllm_prefilldecode_mi300.json.gz"
 
@@ -159,6 +160,7 @@ def test_a_profile_without_tags_is_refused(tmp_path: Path) -> None:
         merge(recorded(tmp_path), bare)
 
 
+@slow
 def test_each_rank_has_its_own_profile(tmp_path: Path) -> None:
     recorded(tmp_path)
     run = recorded(tmp_path, (2, 2, 9), rank=1)

@@ -14,6 +14,7 @@ import pytest
 
 import stepscope
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 
 class Written:
@@ -102,6 +103,7 @@ with profile(
 """
 
 
+@slow
 def test_torch_s_profiler_writes_through_it_what_opens(tmp_path: Path) -> None:
     # In a process of its own, as an engine is: beside what other tests load torch may crash.
     subprocess.run([sys.executable, "-c", PROFILED, str(tmp_path)], check=True)

@@ -25,6 +25,7 @@ from stepscope.ingest.readers.seam import HEAD_BYTES
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.kineto_files import open_bytes, rows, slice_
+from tests.tiers import slow
 
 SHARED = ROOT.parent / "shared"
 FOLDERS = (ROOT / "sample_traces", SHARED / "data", SHARED / "foreign")
@@ -166,6 +167,7 @@ MADE: dict[str, Callable[[Path], bytes]] = {
 }
 
 
+@slow
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_known_format_that_is_not_read_is_refused_by_its_name(
     tmp_path: Path, is_packed: bool
@@ -203,6 +205,7 @@ BEFORE: dict[str, dict[str, Any]] = {
 }
 
 
+@slow
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_events_are_found_behind_more_than_is_looked_at_first(tmp_path: Path, suffix: str) -> None:
     events = [slice_("a", 1, 2), slice_("b", 4, 2)]

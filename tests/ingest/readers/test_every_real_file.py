@@ -20,7 +20,7 @@ from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import profile
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 SHARED = ROOT.parent / "shared" / "data"
 SAMPLES = ROOT / "sample_traces"
@@ -64,6 +64,7 @@ COUNTS = {
 }  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_every_file_opens_and_every_record_is_read_or_counted(name: str) -> None:
     file = SAMPLES / name.removeprefix("kineto/") if name in OWN else SHARED / name
@@ -83,6 +84,7 @@ def test_every_file_opens_and_every_record_is_read_or_counted(name: str) -> None
     assert all(trace.has(table) for table in trace.manifest.tables)
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "num_steps"),
     [

@@ -168,6 +168,7 @@ def test_a_file_cut_at_any_byte_keeps_all_whole_records(name: str, tmp_path: Pat
     assert_whole_are_kept(written, tmp_path / "file", written.content, written.num_whole)
 
 
+@slow
 @pytest.mark.parametrize("every", sampled([1, 3], [3]))
 def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int) -> None:
     written = WRITTEN["kineto"]
@@ -181,6 +182,7 @@ def test_gzip_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int
     assert_whole_are_kept(written, tmp_path / "file", content, num_whole, lengths)
 
 
+@slow
 @pytest.mark.parametrize("every", sampled([1, 3], [3]))
 def test_zstd_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int) -> None:
     written = WRITTEN["kineto"]
@@ -193,6 +195,7 @@ def test_zstd_cut_at_any_byte_keeps_all_whole_records(tmp_path: Path, every: int
     assert_whole_are_kept(written, tmp_path / "file", content, packed.num_whole, lengths)
 
 
+@slow
 def test_a_segment_of_a_journal_cut_at_any_byte_keeps_all_whole_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

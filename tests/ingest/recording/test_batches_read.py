@@ -15,8 +15,10 @@ from stepscope.ingest.recording.compaction import compact_segment
 from stepscope.ingest.recording.lasting import MOST_CHANGES
 from stepscope.ingest.trace import Trace
 from tests.ingest.recording.batch_truth import Truth, prefill
+from tests.tiers import slow
 
 
+@slow
 @given(seed=st.integers(0, 1 << 30), num_steps=st.integers(1, 3 * MOST_CHANGES))
 @settings(
     max_examples=25,
@@ -34,6 +36,7 @@ def test_whatever_a_scheduler_does_readers_see_its_batches_row_by_row(
     truth.assert_is(folder / "run.trace")
 
 
+@slow
 @pytest.mark.usefixtures("small_segments", "no_compactor")
 def test_each_segment_can_be_compacted_by_itself_while_the_run_goes_on(rec: Recorder) -> None:
     truth = Truth(rec, 1).run(range(1_200))
@@ -50,6 +53,7 @@ def test_each_segment_can_be_compacted_by_itself_while_the_run_goes_on(rec: Reco
     assert not list(rec.path.glob("journal*"))
 
 
+@slow
 def test_a_long_run_of_batches_takes_a_few_bytes_a_step(rec: Recorder) -> None:
     batches = rec.batches()
     formed = batches.whole(0, 0, [prefill(f"cmpl-{at:032x}-0", 10 + at) for at in range(64)])

@@ -15,6 +15,7 @@ from stepscope.ingest.recording import closing
 from stepscope.ingest.recording.closing import close_recording
 from stepscope.ingest.trace import Trace
 from tests.ingest.recording.conftest import Script
+from tests.tiers import slow
 
 ROWS = 700
 KILLED = """
@@ -60,6 +61,7 @@ def damaged(journal: Path) -> Path:
     return file
 
 
+@slow
 def test_every_row_and_what_is_said_of_the_run_stay_and_the_journal_goes(
     tmp_path: Path, script: Script
 ) -> None:
@@ -156,6 +158,7 @@ def test_who_closes_a_recording_that_another_process_is_closing_waits_until_that
     assert Trace.open(trace).manifest == said
 
 
+@slow
 def test_one_rank_that_goes_on_keeps_the_others_from_being_closed(
     tmp_path: Path, script: Script
 ) -> None:
@@ -177,6 +180,7 @@ def test_a_recording_that_is_closed_has_nothing_to_close(tmp_path: Path) -> None
     assert Trace.open(tmp_path / "run.trace").manifest.closed
 
 
+@slow
 def test_what_cannot_be_read_stays_in_the_journal_and_all_else_is_kept(
     tmp_path: Path, script: Script
 ) -> None:
@@ -215,6 +219,7 @@ def test_a_closed_run_whose_rows_did_not_fit_on_the_disk_stays_closed(
     assert manifest.tables == {"steps": "complete"}
 
 
+@slow
 def test_a_journal_whose_manifest_is_lost_is_closed_too(tmp_path: Path, script: Script) -> None:
     trace = killed(script, tmp_path / "run.trace")
     (trace / "manifest.json").unlink()
@@ -256,6 +261,7 @@ def test_the_process_beside_an_engine_that_is_killed_finishes_its_journal(
     assert len(found["steps"]) == ROWS
 
 
+@slow
 def test_a_trace_that_is_being_closed_can_be_opened_at_every_moment(
     tmp_path: Path, script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:

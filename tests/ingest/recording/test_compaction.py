@@ -21,6 +21,7 @@ from stepscope.ingest.recording.compaction import compact_segment, compact_write
 from stepscope.ingest.recording.recovery import segment_files
 from stepscope.ingest.storage import store
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 NUM_ROWS = 600
 
@@ -56,6 +57,7 @@ def test_a_closed_rank_is_one_file_per_table_and_no_journal(trace: Path) -> None
     assert_every_row_once(trace)
 
 
+@slow
 @pytest.mark.parametrize("call", range(1, 5))
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_kill_around_any_file_that_is_written_loses_and_doubles_nothing(
@@ -175,6 +177,7 @@ def test_the_process_does_what_it_is_asked_line_by_line(
     assert_every_row_once(trace)
 
 
+@slow
 def test_the_process_ends_when_the_engines_end_of_the_pipe_does() -> None:
     beside = subprocess.Popen(
         [sys.executable, "-m", "stepscope.ingest.recording.compactor"], stdin=subprocess.PIPE

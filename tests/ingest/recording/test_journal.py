@@ -19,6 +19,7 @@ from stepscope.ingest.recording.segments import HEADER_BYTES
 from stepscope.ingest.schema import BY_NAME
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 NUM_ROWS = 100
 ROW_BYTES = row_struct(BY_NAME["lifecycle"].columns[1:]).size
@@ -89,6 +90,7 @@ def test_a_cut_segment_keeps_exactly_the_rows_before_the_cut(unclosed: Path, siz
         assert kept == list(range(min(NUM_ROWS, max(0, size - HEADER_BYTES) // ROW_BYTES)))
 
 
+@slow
 @given(garbage=st.binary(min_size=1, max_size=3 * ROW_BYTES), at=st.integers(0, 2 * ROW_BYTES))
 @settings(max_examples=40)
 def test_garbage_after_the_last_row_is_discarded_and_counted(
@@ -104,6 +106,7 @@ def test_garbage_after_the_last_row_is_discarded_and_counted(
         assert bool(discarded(trace)) == bool(garbage.strip(b"\0"))
 
 
+@slow
 # Up to the marker; once its low bytes stand and the rest is zero, the row is whole.
 @given(torn=st.integers(1, ROW_BYTES - 4), row=st.integers(0, NUM_ROWS - 1))
 @settings(max_examples=40)
@@ -117,6 +120,7 @@ def test_a_torn_row_is_discarded_wherever_it_was_torn(unclosed: Path, torn: int,
         assert rows_of(trace) == [each for each in range(NUM_ROWS) if each != row]
 
 
+@slow
 @given(garbage=st.binary(min_size=1, max_size=200))
 @settings(max_examples=40)
 def test_garbage_appended_to_the_file_is_discarded(unclosed: Path, garbage: bytes) -> None:

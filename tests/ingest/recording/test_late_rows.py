@@ -16,6 +16,7 @@ from stepscope.ingest.recording import journal
 from stepscope.ingest.recording.forms import rows
 from stepscope.ingest.trace import Trace
 from tests.ingest.recording.conftest import Script
+from tests.tiers import slow
 
 PATIENCE_S = 180
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked here")
@@ -228,6 +229,7 @@ def test_without_a_compiler_threads_that_record_several_rows_lose_none(
     assert Trace.open(rec.path).num_rows("counters") == 12_000
 
 
+@slow
 @needs_fork
 def test_rows_of_a_forked_child_are_counted_in_the_trace_and_warned_of_once(
     tmp_path: Path, script: Script

@@ -13,6 +13,7 @@ from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 
 def test_an_exception_passes_through_and_leaves_a_closed_trace(tmp_path: Path) -> None:
@@ -50,6 +51,7 @@ def test_the_manifest_says_what_the_engine_said(tmp_path: Path) -> None:
     assert (said.closed, said.recovered, said.tables) == (True, None, {"steps": "complete"})
 
 
+@slow
 def test_it_needs_the_standard_library_only(tmp_path: Path) -> None:
     source = f"""
 import sys
@@ -71,6 +73,7 @@ print(*sorted(foreign - {{"__main__", "stepscope"}}))
     assert Trace.open(tmp_path / "run.trace").num_rows("steps") == 1
 
 
+@slow
 def test_a_forgotten_recorder_is_closed_at_exit(tmp_path: Path) -> None:
     source = f"""
 from stepscope.ingest.recorder import Recorder

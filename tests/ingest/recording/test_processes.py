@@ -8,8 +8,10 @@ import polars as pl
 
 from stepscope.ingest.trace import Trace
 from tests.ingest.recording.conftest import Script
+from tests.tiers import slow
 
 
+@slow
 def test_several_ranks_record_side_by_side(tmp_path: Path, script: Script) -> None:
     source = """
     import sys
@@ -33,6 +35,7 @@ def test_several_ranks_record_side_by_side(tmp_path: Path, script: Script) -> No
     assert not list((tmp_path / "run.trace").glob("journal*"))
 
 
+@slow
 def test_a_killed_rank_leaves_the_others_closed_and_is_named(
     tmp_path: Path, script: Script
 ) -> None:
@@ -58,6 +61,7 @@ def test_a_killed_rank_leaves_the_others_closed_and_is_named(
     assert trace.manifest.tables == {"steps": "partial"}
 
 
+@slow
 def test_a_forked_child_does_not_write_into_its_parents_journal(
     tmp_path: Path, script: Script
 ) -> None:
@@ -92,6 +96,7 @@ def test_a_forked_child_does_not_write_into_its_parents_journal(
     assert trace.manifest.closed
 
 
+@slow
 def test_a_fork_that_outlives_the_parent_does_not_hold_up_its_close(
     tmp_path: Path, script: Script
 ) -> None:
@@ -143,6 +148,7 @@ def test_without_polars_the_journal_stays_and_opens(tmp_path: Path, script: Scri
     assert not list((tmp_path / "run.trace").glob("steps"))
 
 
+@slow
 def test_a_forked_child_adds_nothing_to_batches_columns_and_rows_in_two(
     tmp_path: Path, script: Script
 ) -> None:

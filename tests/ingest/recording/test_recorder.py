@@ -16,6 +16,7 @@ from stepscope.ingest.errors import ConfigError, RecordingError
 from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.schema import BY_NAME, TABLES
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 
 def test_every_table_has_a_method_and_keeps_every_column(rec: Recorder) -> None:
@@ -174,6 +175,7 @@ def test_a_row_after_the_close_is_dropped_and_counted(rec: Recorder) -> None:
     assert rec.dropped == {"steps": 1}
 
 
+@slow
 @pytest.mark.usefixtures("small_segments", "no_compactor")
 def test_rows_stay_in_order_over_many_segments(rec: Recorder) -> None:
     for step in range(5_000):

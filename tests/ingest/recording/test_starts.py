@@ -17,6 +17,7 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.recording.closing import close_recording
 from stepscope.ingest.recording.starts import new_start
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 RANK = """
 import sys
@@ -61,6 +62,7 @@ def test_each_start_has_a_directory_of_its_own_that_says_when_and_who(tmp_path: 
     assert [Trace.open(path).num_rows("steps") for path in paths] == [1, 1, 1]
 
 
+@slow
 def test_ranks_that_start_at_once_record_into_one_trace(tmp_path: Path) -> None:
     name = new_start()
 
@@ -71,6 +73,7 @@ def test_ranks_that_start_at_once_record_into_one_trace(tmp_path: Path) -> None:
     assert trace.steps.sort("rank").collect()["step"].to_list() == [0, 1, 2]
 
 
+@slow
 def test_a_start_of_the_same_name_goes_on_in_a_directory_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +85,7 @@ def test_a_start_of_the_same_name_goes_on_in_a_directory_beside_it(
     assert Trace.open(tmp_path / "nightly-2.trace").manifest.ranks == (0, 1)
 
 
+@slow
 def test_without_a_name_each_process_has_a_start_of_its_own(tmp_path: Path) -> None:
     assert len(names(ranks(tmp_path, 2))) == 2
 

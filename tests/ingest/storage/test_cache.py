@@ -31,6 +31,7 @@ from tests.ingest.readers.chrome.test_folder import rank_file
 from tests.ingest.readers.chrome.test_real_files import FILES
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.ingest.real_files import GLOO, SHARED, profile
+from tests.tiers import slow
 
 
 def names(trace: Trace) -> list[str]:
@@ -65,6 +66,7 @@ def assert_kept_as_read(path: Path, kept: Cache) -> None:
 # -- the same ------------------------------------------------------------------------------------
 
 
+@slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -78,11 +80,13 @@ def test_a_sample_is_kept_as_it_was_read(sample_traces: Path, name: str, kept: C
     assert_kept_as_read(sample_traces / name, kept)
 
 
+@slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_real_profile_is_kept_as_it_was_read(name: str, kept: Cache) -> None:
     assert_kept_as_read(profile(name), kept)
 
 
+@slow
 @pytest.mark.parametrize("kind", ["swimlane", "logs", "requests"])
 def test_every_other_real_file_is_kept_as_it_was_read(
     shared_data: Path, kind: str, kept: Cache
@@ -124,6 +128,7 @@ def test_the_second_open_reads_nothing(small: Path, monkeypatch: pytest.MonkeyPa
     assert names(Trace.open(small)) == ["a"]
 
 
+@slow
 def test_the_second_open_imports_no_reader(small: Path, kept: Cache) -> None:
     Trace.open(small)
     code = (
@@ -142,6 +147,7 @@ def test_the_second_open_imports_no_reader(small: Path, kept: Cache) -> None:
     assert not {"numpy", "msgspec", "stepscope.ingest.readers"} & set(modules.split())
 
 
+@slow
 def test_args_are_kept_as_they_were_packed(sample_traces: Path, kept: Cache) -> None:
     profile = sample_traces / "torch_profiler_cpu.json.gz"
     frames, _ = ChromeReader().read(profile, None)

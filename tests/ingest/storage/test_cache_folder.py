@@ -18,10 +18,12 @@ from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import one_event
 from tests.ingest.storage.test_cache import assert_equal, names
+from tests.tiers import slow
 
 # -- what goes wrong -----------------------------------------------------------------------------
 
 
+@slow
 def test_a_damaged_entry_is_dropped_and_read_again(small: Path, kept: Cache) -> None:
     fresh = Trace.open(small)
     files = [file for file in kept.entries()[0].folder.rglob("*") if file.is_file()]
@@ -195,6 +197,7 @@ def test_what_a_killed_process_left_is_removed(small: Path, kept: Cache) -> None
     assert sorted(path.name for path in kept.folder.glob(".*")) == [".young.tmp"]
 
 
+@slow
 def test_processes_that_read_the_same_file_at_once_keep_it_once(small: Path, kept: Cache) -> None:
     source = (
         "import sys; from pathlib import Path\n"

@@ -22,6 +22,7 @@ from stepscope.ingest.storage.cache import Cache
 from stepscope.ingest.storage.late_tables import LateTables
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
+from tests.tiers import slow
 
 HOUR_S = 3600.0
 MOST_BYTES = 4 << 20
@@ -105,6 +106,7 @@ def test_tables_that_were_replaced_are_not_at_hand_as_they_were_read(profile: Pa
     assert replaced.as_held("spans").collect().height == 3
 
 
+@slow
 @pytest.mark.usefixtures("late")
 def test_lanes_are_the_same_whether_text_is_at_hand_as_enums_or_not(
     profiles: list[Path], monkeypatch: pytest.MonkeyPatch
@@ -156,6 +158,7 @@ def test_lanes_are_kept_beside_a_trace_that_is_not_in_the_cache_yet(
     assert again.bounds == first.bounds
 
 
+@slow
 def test_a_process_that_ends_puts_it_into_the_cache_first(profile: Path, kept: Cache) -> None:
     run = subprocess.run(
         [sys.executable, "-c", OPENED, str(profile)], check=True, capture_output=True, text=True

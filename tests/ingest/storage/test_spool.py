@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 from stepscope.ingest.storage import spool
 from stepscope.ingest.storage.spool import Spool, Spooled, beside, packed, unpacked
+from tests.tiers import slow
 
 Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 TEXTS = st.lists(st.none() | st.sampled_from(["", "{}", '{"a": 1}', "ä" * 40]), max_size=7)
@@ -143,6 +144,7 @@ def test_texts_stay_in_memory_where_the_disk_takes_none(
     assert unpacked("args", kept.parts).collect()["args"].to_list() == ["{}", "x"]
 
 
+@slow
 @given(
     st.lists(st.tuples(TEXTS, st.sampled_from(["packed", "waiting", "taken"])), max_size=8),
     st.integers(0, 400),

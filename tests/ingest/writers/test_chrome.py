@@ -16,6 +16,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.kineto_files import rows
 from tests.ingest.real_files import profile
+from tests.tiers import slow
 from tests.traces import by_track, trace_of
 
 
@@ -51,6 +52,7 @@ def shown(document: dict[str, Any]) -> list[tuple[Any, ...]]:
     ]
 
 
+@slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -80,6 +82,7 @@ def test_a_profile_survives_the_round_trip(tmp_path: Path, name: str) -> None:
     assert copy.manifest.producer == trace.manifest.producer
 
 
+@slow
 def test_the_same_trace_gives_the_same_bytes(sample_traces: Path, tmp_path: Path) -> None:
     trace = Trace.open(sample_traces / "torch_profiler_cpu.json.gz")
 

@@ -71,6 +71,7 @@ SAMPLES = [
 ]  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(SAMPLES, SAMPLES[:1]))
 def test_perfetto_shows_all_of_a_sample(
     ask: Ask, sample_traces: Path, tmp_path: Path, name: str
@@ -78,6 +79,7 @@ def test_perfetto_shows_all_of_a_sample(
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
+@slow
 @pytest.mark.parametrize(
     "name", sampled(["jax_cpu", "gloo_rank1", "hta_nccl_data"], ["gloo_rank1"])
 )
@@ -92,6 +94,7 @@ def test_perfetto_shows_all_of_a_profile_and_its_launches(
     assert len(flows) == sum({"start", "finish"} <= set(end) for end in ends)
 
 
+@slow
 @pytest.mark.parametrize("start_ns", sampled([-700, 4_458_676_416_788_066, WALL_NS], [WALL_NS]))
 def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     ask: Ask, tmp_path: Path, start_ns: int
@@ -116,6 +119,7 @@ def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     assert_shown(ask, trace, tmp_path)
 
 
+@slow
 def test_perfetto_joins_the_ends_of_arrows(ask: Ask, tmp_path: Path) -> None:
     spans, flows = [], []
     for rank in (0, 1):

@@ -16,7 +16,7 @@ from stepscope.ingest.writers.chrome import write_chrome
 from tests.ingest.kineto_files import rows
 from tests.ingest.writers.test_chrome import shown, written
 from tests.looped import looped
-from tests.tiers import examples
+from tests.tiers import examples, slow
 from tests.traces import trace_of
 
 
@@ -84,6 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
+@slow
 @settings(max_examples=examples(60))
 @given(track=TEXT, name=TEXT, category=st.none() | TEXT, args=st.none() | TEXT, value=st.floats())
 def test_any_text_gives_valid_json_and_comes_back(

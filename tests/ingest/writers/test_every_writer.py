@@ -11,7 +11,7 @@ from stepscope.ingest.errors import ConfigError, WriteError
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers import Writer, writer_of, writers
 from tests.conftest import ROOT
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 ALL = tuple(writers())
@@ -45,6 +45,7 @@ def test_a_name_of_another_ending_is_refused_and_every_ending_is_named() -> None
     assert [ending for _, ending in ENDINGS if ending not in refused.value.todo] == []
 
 
+@slow
 @pytest.mark.parametrize("sample", sampled(SAMPLES, SAMPLES[:1]))
 def test_a_sample_is_written_twice_the_same(
     sample_traces: Path, tmp_path: Path, sample: str

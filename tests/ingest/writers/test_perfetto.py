@@ -16,6 +16,7 @@ from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers.perfetto import write_perfetto
 from tests.ingest.perfetto_files import UNFINISHED, Shown, content, shown_by
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -148,6 +149,7 @@ def test_times_of_a_wall_clock_are_written_as_they_are(tmp_path: Path) -> None:
     assert written(trace_of(spans=[span]), tmp_path).slices[0][4] == ts_ns
 
 
+@slow
 @pytest.mark.parametrize("name", ["torch_profiler_cpu.json.gz", "torch_executor_cpu.json.gz"])
 def test_a_profile_is_written_whole(sample_traces: Path, tmp_path: Path, name: str) -> None:
     trace = Trace.open(sample_traces / name)
@@ -167,6 +169,7 @@ def test_a_profile_is_written_whole(sample_traces: Path, tmp_path: Path, name: s
     assert Counter(told) == Counter(args)
 
 
+@slow
 def test_the_same_trace_gives_the_same_bytes(sample_traces: Path, tmp_path: Path) -> None:
     trace = Trace.open(sample_traces / "fcfs-preemption-before.trace")
 

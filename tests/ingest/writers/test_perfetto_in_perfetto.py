@@ -63,6 +63,7 @@ def assert_shown(ask: Ask, trace: Trace, folder: Path) -> tuple[Shown, Rows]:
     return shown, flows
 
 
+@slow
 @pytest.mark.parametrize(
     "name",
     sampled(
@@ -80,6 +81,7 @@ def test_perfetto_shows_all_of_a_sample(
     assert_shown(ask, Trace.open(sample_traces / name), tmp_path)
 
 
+@slow
 @pytest.mark.parametrize(
     "name", sampled(["jax_cpu", "gloo_rank1", "hta_nccl_data", "hta_sampled_rank-1"], PROFILES)
 )
@@ -94,6 +96,7 @@ def test_perfetto_shows_all_of_a_profile_and_its_launches(
     assert len(flows) == sum({"start", "finish"} <= set(end) for end in ends)
 
 
+@slow
 @pytest.mark.parametrize("start_ns", sampled([-700, 4_458_676_416_788_066, WALL_NS], [WALL_NS]))
 def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     ask: Ask, tmp_path: Path, start_ns: int
@@ -119,6 +122,7 @@ def test_perfetto_shows_spans_that_touch_nest_and_cross_at_any_time(
     assert len(shown.slices) == len(spans)
 
 
+@slow
 def test_perfetto_joins_the_ends_of_arrows(ask: Ask, tmp_path: Path) -> None:
     spans, flows = [], []
     for rank in (0, 1):
@@ -136,6 +140,7 @@ def test_perfetto_joins_the_ends_of_arrows(ask: Ask, tmp_path: Path) -> None:
     assert sorted(shown) == [("cpu of 0", "gpu of 0")] * 2 + [("cpu of 1", "gpu of 1")] * 2
 
 
+@slow
 def test_perfetto_shows_arguments_and_correlations(ask: Ask, tmp_path: Path) -> None:
     args = '{"text": "é\\"", "float": 1.50, "list": [1, {"a": []}], "null": null, "object": {}}'
     span = {"track": "t", "name": "a", "form": "async", "dur_ns": 1, "args": args}

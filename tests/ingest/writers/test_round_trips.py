@@ -19,7 +19,7 @@ from stepscope.ingest.trace import Trace
 from stepscope.ingest.writers import Writer, writers
 from stepscope.ingest.writers.perfetto import PerfettoWriter
 from tests.ingest.real_files import profile
-from tests.tiers import examples, sampled
+from tests.tiers import examples, sampled, slow
 from tests.traces import by_track, trace_of
 
 WRITERS = [writer for writer in writers() if ".trace" not in writer.endings]
@@ -134,6 +134,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("written")
 
 
+@slow
 @each_writer
 @settings(max_examples=examples(60))
 @given(
@@ -158,6 +159,7 @@ def test_any_spans_counters_and_arrows_come_back(
     assert arrows_of(copy) == arrows_of(trace)
 
 
+@slow
 @each_writer
 @pytest.mark.parametrize("sample", sampled(SAMPLES, [SAMPLES[0], SAMPLES[2]]))
 def test_a_sample_comes_back(

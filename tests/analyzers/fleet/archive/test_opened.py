@@ -21,6 +21,7 @@ from stepscope.analyzers.fleet.archive.partitions import asked_of, files_of, sca
 from stepscope.analyzers.fleet.archive.row_journal import journals, records_of
 from stepscope.ingest.errors import ConfigError, QueryError, TraceError, WriteError
 from tests.looped import looped
+from tests.tiers import slow
 
 FIRST, LATER = date(2026, 10, 1), date(2026, 11, 1)
 
@@ -130,6 +131,7 @@ def test_a_process_that_ends_in_a_commit_loses_and_doubles_nothing(
     assert len(scanned(folder)["failures"].collect()) == 1
 
 
+@slow
 @looped("at", range(8))
 def test_a_process_that_ends_in_a_merge_loses_and_doubles_nothing(
     tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch

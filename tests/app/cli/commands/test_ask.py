@@ -24,6 +24,7 @@ from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.ingest.perfetto_files import shown_by
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 READS = (
@@ -39,6 +40,7 @@ PATIENCE_S = 180
 """A machine may be busy with other things; the query takes longer where nothing stops it."""
 
 
+@slow
 def test_sql_answers_as_a_table(stepscope: Command, starved: Path) -> None:
     run = stepscope("sql", starved, COUNT)
 
@@ -76,6 +78,7 @@ def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@slow
 def test_a_query_is_given_up_after_the_time_that_it_was_given(
     stepscope: Command, alike: Path
 ) -> None:
@@ -85,6 +88,7 @@ def test_a_query_is_given_up_after_the_time_that_it_was_given(
     assert run.err.startswith("stepscope: the query was given up after 0.5 s; ask for fewer rows")
 
 
+@slow
 def test_a_query_has_no_more_memory_than_it_was_given(stepscope: Command, alike: Path) -> None:
     run = stepscope("sql", alike, ALIKE, "--memory", "1", "--timeout", "170")
 
@@ -144,6 +148,7 @@ def test_every_row_is_printed_however_many_there_are(stepscope: Command, alike: 
     assert len(run.out.splitlines()) == 1 + NUM_ALIKE
 
 
+@slow
 def test_an_interrupt_ends_a_query_at_once_and_says_so(alike: Path) -> None:
     command = [sys.executable, "-m", "stepscope.app", "sql", str(alike), ALIKE]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -205,6 +210,7 @@ def test_a_trace_goes_to_chrome_json_and_back(
     assert stepscope("info", out).code == 0
 
 
+@slow
 @looped("name", ["starved.pftrace", "starved.pftrace.gz"])
 def test_a_trace_goes_to_perfetto(
     stepscope: Command, starved: Path, tmp_path: Path, name: str

@@ -16,6 +16,7 @@ from tests.analyzers.rows import decision, event
 from tests.app.cli.conftest import Command
 from tests.ingest.log_files import SGLANG
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 HOSTILE = "\x1b[31mevil\n=1+1"
@@ -39,6 +40,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@slow
 def test_blame_prints_causes_and_a_bar_for_each_of_the_slowest(
     stepscope: Command, starved: Path
 ) -> None:
@@ -50,12 +52,14 @@ def test_blame_prints_causes_and_a_bar_for_each_of_the_slowest(
     assert sum(line.startswith("req-") for line in run.out.splitlines()) == 5
 
 
+@slow
 def test_every_line_fits_a_terminal_of_80_columns(stepscope: Command, starved: Path) -> None:
     run = stepscope("blame", starved, "--limit", "0")
 
     assert max(map(len, run.out.splitlines())) <= 80
 
 
+@slow
 def test_blame_as_json_has_causes_that_add_up(stepscope: Command, starved: Path) -> None:
     told = json.loads(stepscope("blame", starved, "--format", "json", "--limit", "0").out)
 
@@ -68,6 +72,7 @@ def test_blame_as_json_has_causes_that_add_up(stepscope: Command, starved: Path)
     assert sum(total["total_ns"] for total in told["totals"].values()) == told["total_ns"]
 
 
+@slow
 def test_blame_as_csv_has_a_row_per_request(stepscope: Command, starved: Path) -> None:
     run = stepscope("blame", starved, "--format", "csv", "--limit", "0", "--sort", "request")
 
@@ -89,6 +94,7 @@ def test_lengths_of_steps_that_a_log_does_not_tell_are_called_inferred(
     assert "how long 1 step took is inferred: each until the line of the next" in run.out + run.err
 
 
+@slow
 def test_sorting_by_a_cause_puts_first_who_lost_most_to_it(
     stepscope: Command, starved: Path
 ) -> None:
@@ -99,6 +105,7 @@ def test_sorting_by_a_cause_puts_first_who_lost_most_to_it(
     assert lost[0] > 0
 
 
+@slow
 def test_one_request_is_told_with_the_reasons_that_were_recorded(
     stepscope: Command, starved: Path
 ) -> None:
@@ -167,6 +174,7 @@ def test_a_trace_with_nothing_in_it_says_so(stepscope: Command, tmp_path: Path) 
     assert Trace.open(tmp_path / "empty.trace").num_rows("steps") == 0
 
 
+@slow
 def test_a_limit_beyond_all_numbers_shows_all_requests(stepscope: Command, starved: Path) -> None:
     most = stepscope("blame", starved, "--limit", "99999999999999999999")
 

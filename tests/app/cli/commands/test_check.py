@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 KEYS = (
     "code", "name", "severity", "rank", "step", "ts_ns", "end_ns", "request", "task", "core",
@@ -14,6 +15,7 @@ KEYS = (
 )  # fmt: skip
 
 
+@slow
 def test_an_error_fails_ci(stepscope: Command, starved: Path) -> None:
     run = stepscope("check", starved)
 
@@ -21,6 +23,7 @@ def test_an_error_fails_ci(stepscope: Command, starved: Path) -> None:
     assert "STV001 request-starved" in run.out
 
 
+@slow
 def test_a_clean_trace_passes_even_at_warning(stepscope: Command, repaired: Path) -> None:
     run = stepscope("check", repaired, "--fail-on", "warning")
 
@@ -28,6 +31,7 @@ def test_a_clean_trace_passes_even_at_warning(stepscope: Command, repaired: Path
     assert "nothing found" in run.out
 
 
+@slow
 def test_never_means_never(stepscope: Command, starved: Path) -> None:
     assert stepscope("check", starved, "--fail-on", "never").code == 0
 
@@ -39,6 +43,7 @@ def test_warnings_fail_only_where_they_are_asked_to(stepscope: Command, starved:
     assert (at_error.code, at_warning.code) == (0, 1)
 
 
+@slow
 def test_json_holds_every_key_that_programs_rely_on(stepscope: Command, starved: Path) -> None:
     run = stepscope("check", starved, "--format", "json")
 
@@ -50,6 +55,7 @@ def test_json_holds_every_key_that_programs_rely_on(stepscope: Command, starved:
     assert result["counts"]["STV001"] == 40
 
 
+@slow
 def test_several_traces_give_a_list(stepscope: Command, starved: Path, repaired: Path) -> None:
     run = stepscope("check", starved, repaired, "--format", "json")
 
@@ -58,6 +64,7 @@ def test_several_traces_give_a_list(stepscope: Command, starved: Path, repaired:
     assert run.code == 1
 
 
+@slow
 def test_several_traces_are_summed_up_in_text(
     stepscope: Command, starved: Path, repaired: Path
 ) -> None:
@@ -89,6 +96,7 @@ def test_what_is_required_again_is_required_too(stepscope: Command, starved: Pat
     assert "COR001" in run.out
 
 
+@slow
 def test_an_ignored_rule_says_nothing(stepscope: Command, starved: Path) -> None:
     assert "STV001" not in stepscope("check", starved, "--ignore", "STV001").out
 
@@ -101,6 +109,7 @@ def test_an_unknown_rule_is_wrong_usage(stepscope: Command, starved: Path, optio
     assert "COR999" in run.err
 
 
+@slow
 def test_output_goes_to_a_file(stepscope: Command, starved: Path, tmp_path: Path) -> None:
     report = tmp_path / "findings.json"
 

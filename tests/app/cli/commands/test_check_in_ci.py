@@ -12,6 +12,7 @@ from junitparser import JUnitXml
 from stepscope.app.formats import FORMATS
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@slow
 @looped("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(
     stepscope: Command, starved: Path, repaired: Path, form: str
@@ -38,6 +40,7 @@ def test_the_exit_code_is_the_same_in_every_format(
     assert codes == [1, 0, 0, 2, 3]
 
 
+@slow
 def test_one_check_writes_several_formats(stepscope: Command, starved: Path, project: Path) -> None:
     run = stepscope("check", starved, "--also", "sarif=a.sarif", "--also", "junit=a.xml")
 
@@ -56,6 +59,7 @@ def test_a_format_without_a_file_is_wrong_usage(
     assert "is not FORMAT=FILE" in run.err
 
 
+@slow
 def test_github_gets_annotations_and_its_job_summary(
     stepscope: Command, starved: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +73,7 @@ def test_github_gets_annotations_and_its_job_summary(
     assert summary.read_text().startswith("before\n### stepscope\n")
 
 
+@slow
 def test_other_formats_leave_the_job_summary_alone(
     stepscope: Command, starved: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +84,7 @@ def test_other_formats_leave_the_job_summary_alone(
     assert not (project / "summary.md").exists()
 
 
+@slow
 def test_what_the_baseline_knows_fails_no_more(stepscope: Command, starved: Path) -> None:
     written = stepscope("check", starved, "--baseline", "known.json", "--update-baseline")
     run = stepscope("check", starved, "--baseline", "known.json", "--fail-on", "warning")
@@ -90,6 +96,7 @@ def test_what_the_baseline_knows_fails_no_more(stepscope: Command, starved: Path
     assert "in the baseline, and left out: " in run.out
 
 
+@slow
 def test_a_baseline_outlives_a_run_in_which_requests_come_at_slightly_other_times(
     stepscope: Command, starved: Path, project: Path
 ) -> None:
@@ -103,6 +110,7 @@ def test_a_baseline_outlives_a_run_in_which_requests_come_at_slightly_other_time
     assert run.code == 0
 
 
+@slow
 def test_what_the_baseline_does_not_know_fails(stepscope: Command, starved: Path) -> None:
     stepscope("check", starved, "--ignore", "STV001", "--baseline", "k.json", "--update-baseline")
 
@@ -115,6 +123,7 @@ def test_what_the_baseline_does_not_know_fails(stepscope: Command, starved: Path
     assert found["counts"]["KVB003"] == 0
 
 
+@slow
 def test_a_baseline_that_is_not_there_is_wrong_configuration(
     stepscope: Command, starved: Path
 ) -> None:
@@ -128,6 +137,7 @@ def test_a_baseline_is_updated_only_where_one_is_named(stepscope: Command, starv
     assert stepscope("check", starved, "--update-baseline").code == 2
 
 
+@slow
 def test_the_project_decides_what_no_option_does(
     stepscope: Command, starved: Path, project: Path
 ) -> None:
@@ -176,6 +186,7 @@ def test_a_check_of_nothing_is_wrong_usage(stepscope: Command) -> None:
     assert stepscope("check").code == 2
 
 
+@slow
 def test_any_file_of_a_trace_stands_for_it_and_it_is_checked_once(
     stepscope: Command, starved: Path, project: Path
 ) -> None:

@@ -14,6 +14,7 @@ from stepscope.analyzers.check.registry import select
 from stepscope.ingest.recorder import Recorder
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 FORMS = ["text", "json", "sarif", "junit", "github"]
 
@@ -60,6 +61,7 @@ def test_a_file_in_which_no_event_is_was_not_read(stepscope: Command, project: P
     assert stepscope("check", "header.csv").code == 3
 
 
+@slow
 @looped("form", FORMS)
 def test_what_no_rule_could_judge_does_not_pass(
     stepscope: Command, foreign: Path, form: str
@@ -155,6 +157,7 @@ def test_one_of_several_traces_that_no_rule_could_judge_is_said_and_does_not_pas
     assert run.out.splitlines()[-1] == "2 traces: ○ in 1, no rule could judge what ran"
 
 
+@slow
 def test_a_finding_that_fails_comes_before_a_trace_that_no_rule_could_judge(
     stepscope: Command, starved: Path, foreign: Path
 ) -> None:
@@ -167,6 +170,7 @@ def test_one_of_several_traces_of_which_nothing_was_read_is_as_one_that_cannot_b
     assert stepscope("check", starved, empty).code == 3
 
 
+@slow
 def test_the_share_of_rules_that_could_judge_is_one_line(
     stepscope: Command, repaired: Path
 ) -> None:
@@ -176,6 +180,7 @@ def test_the_share_of_rules_that_could_judge_is_one_line(
     assert " rules could judge; record " in run.out.splitlines()[1]
 
 
+@slow
 @looped("form", ["text", "json"])
 def test_info_says_the_same_line_as_check(stepscope: Command, repaired: Path, form: str) -> None:
     line = stepscope("check", repaired).out.splitlines()[1]
@@ -186,6 +191,7 @@ def test_info_says_the_same_line_as_check(stepscope: Command, repaired: Path, fo
 # ── what is required ─────────────────────────────────────────────────────────────────────────
 
 
+@slow
 def test_a_required_rule_that_could_judge_changes_nothing(
     stepscope: Command, starved: Path, repaired: Path
 ) -> None:
@@ -193,6 +199,7 @@ def test_a_required_rule_that_could_judge_changes_nothing(
     assert stepscope("check", starved, "--require", "STV001").code == 1
 
 
+@slow
 @looped("form", FORMS)
 def test_a_required_rule_that_is_not_applicable_fails_in_every_format(
     stepscope: Command, repaired: Path, form: str
@@ -204,12 +211,14 @@ def test_a_required_rule_that_is_not_applicable_fails_in_every_format(
     assert form == "json" or "required, and not applicable: the trace lacks core_spans" in run.out
 
 
+@slow
 def test_a_required_family_is_every_rule_of_it(stepscope: Command, repaired: Path) -> None:
     said = stepscope("check", repaired, "--require", "COR", "--format", "json").out
 
     assert json.loads(said)["unmet"] == [rule.code for rule in select(["COR"])]
 
 
+@slow
 def test_what_is_required_has_to_judge_each_trace(
     stepscope: Command, repaired: Path, sample_traces: Path
 ) -> None:
@@ -219,6 +228,7 @@ def test_what_is_required_has_to_judge_each_trace(
     assert stepscope("check", device, repaired, "--require", "COR002").code == 1
 
 
+@slow
 def test_what_is_required_fails_even_where_no_finding_does(
     stepscope: Command, repaired: Path
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from junitparser import JUnitXml
 
 from tests.app.cli.conftest import Command
+from tests.tiers import slow
 
 HOSTILE = "\x1b[31m::error::evil\n.trace"
 
@@ -23,6 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@slow
 def test_the_others_are_checked_all_the_same(stepscope: Command, starved: Path) -> None:
     run = stepscope("check", "broken.json", starved, "absent.trace")
 
@@ -48,6 +50,7 @@ def test_a_document_for_programs_names_it_too(stepscope: Command, starved: Path)
     assert Path("a.txt").read_text().startswith("::error title=not read::absent.trace: no such")
 
 
+@slow
 def test_a_name_of_a_file_cannot_begin_a_command(stepscope: Command, starved: Path) -> None:
     run = stepscope("check", starved, HOSTILE, "--format", "github")
 

@@ -14,6 +14,7 @@ import pytest
 from stepscope.app.widths import width_of
 from stepscope.ingest.storage.saving import save_trace
 from tests.app.cli.conftest import Command, Run
+from tests.tiers import slow
 from tests.traces import trace_of
 
 Debug = Callable[..., Run]
@@ -189,6 +190,7 @@ def test_a_real_file_answers_or_says_what_it_lacks_and_nothing_breaks(
     assert [line for line in run.out.splitlines() if width_of(line) > 80] == []
 
 
+@slow
 def test_no_other_command_loads_the_prompt() -> None:
     code = "import sys; from stepscope.app.cli import main; main(['rules']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

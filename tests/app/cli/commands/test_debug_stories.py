@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.both_fronts import stories
 from tests.app.cli.conftest import Command
+from tests.tiers import slow
 
 Tell = Callable[..., str]
 
@@ -60,6 +61,7 @@ WHY = (f"goto {stories.WAITS_AT}", f"why {stories.WHO}")
 BLOCK = (f"goto {stories.LAST_STEP}", stories.WATCHED, "rc", "rc")
 
 
+@slow
 def test_find_a_conflict(read: Tell, answers: Callable[..., list[dict[str, Any]]]) -> None:
     log = read(*CONFLICT)
     assert f"{stories.NUM_TAKEN_AWAY} hits" in log
@@ -79,6 +81,7 @@ def test_find_a_conflict(read: Tell, answers: Callable[..., list[dict[str, Any]]
     assert found["hit"]["row"]["count"] == stories.NUM_FOUND_FIRST
 
 
+@slow
 def test_ask_why_one_waits(read: Tell, answers: Callable[..., list[dict[str, Any]]]) -> None:
     log = read(*WHY)
     assert stories.CAUSE in log
@@ -109,6 +112,7 @@ def test_go_back_to_who_took_the_block(
         assert at.startswith(f"step {answer['position']['step']} ")
 
 
+@slow
 def test_see_what_the_fix_would_have_changed(
     stepscope: Command,
     sample_traces: Path,

@@ -9,11 +9,13 @@ from stepscope.ingest.storage.saving import save_trace
 from tests.analyzers.rows import decision, event, life
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 HOSTILE = "\x1b[31mevil\n"
 
 
+@slow
 def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
     stepscope: Command, starved: Path, repaired: Path
 ) -> None:
@@ -28,6 +30,7 @@ def test_diff_names_the_step_and_what_each_knew_and_what_came_of_it(
     assert "gained by B" in run.out
 
 
+@slow
 def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired: Path) -> None:
     told = json.loads(stepscope("diff", starved, repaired, "--format", "json").out)
 
@@ -41,6 +44,7 @@ def test_diff_as_json_says_the_same(stepscope: Command, starved: Path, repaired:
     assert told["totals"]["finished"] == [0, 40]
 
 
+@slow
 def test_a_trace_compared_with_itself_does_the_same(stepscope: Command, starved: Path) -> None:
     run = stepscope("diff", starved, starved, "--no-rules")
 
@@ -60,6 +64,7 @@ def test_a_divergence_at_a_core_names_its_task_and_the_decisions_about_it(
     assert "cores" in run.out
 
 
+@slow
 def test_profiles_are_compared_by_what_their_steps_were(
     stepscope: Command, sample_traces: Path
 ) -> None:
@@ -105,6 +110,7 @@ def test_a_trace_that_is_not_there_is_one_clear_line(
     assert len(run.err.splitlines()) == 1
 
 
+@slow
 def test_it_says_what_became_of_all_requests_and_that_latencies_are_of_the_finished(
     stepscope: Command, starved: Path, repaired: Path
 ) -> None:
@@ -131,6 +137,7 @@ def test_where_no_rule_could_judge_both_they_do_not_find_as_much(
         assert "A: 2 of " in out
 
 
+@slow
 def test_it_says_how_many_rules_find_as_much(stepscope: Command, starved: Path) -> None:
     out = stepscope("diff", starved, starved).out
 
@@ -160,6 +167,7 @@ def test_requests_under_other_ids_are_paired_and_that_is_said(
     }  # fmt: skip
 
 
+@slow
 @looped(
     ("conditions", "code"),
     [
@@ -239,6 +247,7 @@ def test_a_folder_without_a_trace_is_refused(stepscope: Command, tmp_path: Path)
     assert "there is no trace in this folder" in run.err
 
 
+@slow
 @looped("names", [True, False])
 def test_time_that_is_compared_is_that_of_requests_or_of_the_whole_run(
     stepscope: Command, tmp_path: Path, names: bool

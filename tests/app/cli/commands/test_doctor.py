@@ -21,6 +21,7 @@ from stepscope.ingest.attach.sglang.registering import HOOKS
 from tests.app.cli.conftest import Command
 from tests.looped import looped
 from tests.packages import write_package
+from tests.tiers import slow
 
 PREEMPTIONS = next(part for part in VLLM.parts if part.instead)
 
@@ -94,6 +95,7 @@ def test_a_whole_installation_would_be_recorded(
     assert run.out.endswith(f"{engine.title} would be recorded\n")
 
 
+@slow
 def test_a_name_that_is_gone_is_named_with_what_is_not_recorded_without_it(
     engine: InstalledEngine, stepscope: Command, packages: Path
 ) -> None:
@@ -206,6 +208,7 @@ def test_an_empty_list_of_plugins_is_what_the_engine_takes_it_for(
     assert run.code == (0 if engine.empty_is_all else 1)
 
 
+@slow
 def test_what_is_recorded_of_no_version_is_said(
     engine: InstalledEngine, stepscope: Command, packages: Path
 ) -> None:

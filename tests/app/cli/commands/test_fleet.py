@@ -124,6 +124,7 @@ def test_a_run_that_is_killed_loses_nothing_and_leaves_no_worker(
     assert "1 known before" in after.out
 
 
+@slow
 def test_compacting_says_what_became_of_the_files(stepscope: Command, runs: Path) -> None:
     stepscope("fleet", runs / "one", "--to", "archive", "--workers", 1)
     stepscope("fleet", runs / "note", "--to", "archive", "--workers", 1)
@@ -158,6 +159,7 @@ def test_what_is_wrong_is_one_line(
     assert len(run.err.strip().splitlines()) <= 4  # click says how the command is used before
 
 
+@slow
 @pytest.mark.usefixtures("runs")
 def test_ctrl_c_ends_it_and_what_was_finished_is_there(project: Path) -> None:
     with first_finished() as process:

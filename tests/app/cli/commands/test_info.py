@@ -20,6 +20,7 @@ from tests.ingest.readers.requests.lists import AZURE
 from tests.ingest.readers.swimlane.test_files import SCOPES
 from tests.ingest.readers.swimlane.test_reader import folder as swimlane
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -58,6 +59,7 @@ def test_the_vllm_cpu_trace_has_its_133_steps(stepscope: Command, shared_data: P
     assert facts["steps"] == {"prefill": 1, "decode": 103, "mixed": 29}
 
 
+@slow
 def test_the_gpu_traces_show_their_engine_step_with_rows_and_tokens(
     stepscope: Command, shared_data: Path
 ) -> None:
@@ -68,6 +70,7 @@ def test_the_gpu_traces_show_their_engine_step_with_rows_and_tokens(
     assert step_row(vllm.out, "mixed") == ["1", "9", "8,155", "37", "37"]
 
 
+@slow
 def test_steps_of_a_profile_are_told_with_their_time_on_the_gpu(
     stepscope: Command, shared_data: Path
 ) -> None:
@@ -143,6 +146,7 @@ FORMATS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+@slow
 @looped("name", FORMATS)
 def test_of_every_format_it_says_what_was_read_skipped_repaired_and_inferred(
     stepscope: Command, tmp_path: Path, name: str

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.looped import looped
+from tests.tiers import slow
 
 COMMAND = [sys.executable, "-m", "stepscope.app", "mcp"]
 
@@ -23,6 +24,7 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@slow
 @looped(
     ("words", "says"),
     [

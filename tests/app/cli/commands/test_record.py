@@ -12,6 +12,7 @@ from stepscope.engine.workloads.workload import Workload
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 SMALL = ("--set", "requests=6", "--set", "num_kv_blocks=24")
 
@@ -25,6 +26,7 @@ def test_list_names_scenarios_variants_and_settings(stepscope: Command) -> None:
     assert "num_kv_blocks" in run.out
 
 
+@slow
 def test_the_same_seed_gives_the_same_trace(stepscope: Command, tmp_path: Path) -> None:
     for name in ("a.trace", "b.trace"):
         run = stepscope("record", "fcfs-preemption", "--seed", 7, *SMALL, "-o", tmp_path / name)
@@ -42,6 +44,7 @@ def files_of(trace: Path) -> dict[str, bytes]:
     }
 
 
+@slow
 def test_all_records_each_variant_into_a_folder_and_prints_the_table(
     stepscope: Command, tmp_path: Path
 ) -> None:
@@ -51,6 +54,7 @@ def test_all_records_each_variant_into_a_folder_and_prints_the_table(
     assert "STV001" in run.out.splitlines()[0]
 
 
+@slow
 @looped("scenario", [each.name for each in SCENARIOS if each.name != "mixed-batches"])
 def test_it_ends_with_what_went_wrong_the_finding_and_the_next_command(
     stepscope: Command, tmp_path: Path, scenario: str
@@ -68,6 +72,7 @@ def test_it_ends_with_what_went_wrong_the_finding_and_the_next_command(
     assert worst.severity != "info"
 
 
+@slow
 def test_where_nothing_is_found_it_says_how_many_rules_could_judge(
     stepscope: Command, tmp_path: Path
 ) -> None:
@@ -209,6 +214,7 @@ def test_a_workload_is_cut_and_sped_up_only_where_there_is_one(stepscope: Comman
     assert "add --workload FILE" in run.err
 
 
+@slow
 def test_a_fault_is_recorded_on_the_variant_that_is_sound_without_it(
     stepscope: Command, tmp_path: Path
 ) -> None:
@@ -271,6 +277,7 @@ def test_steps_cost_what_those_of_another_trace_cost(stepscope: Command, tmp_pat
     assert costs[0] == costs[1]
 
 
+@slow
 def test_a_latency_that_nobody_had_is_not_0(stepscope: Command, tmp_path: Path) -> None:
     run = stepscope("record", "fcfs-preemption", "--variant", "before", "-o", tmp_path / "s.trace")
 

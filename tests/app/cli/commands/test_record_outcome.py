@@ -8,8 +8,10 @@ import pytest
 
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
+from tests.tiers import slow
 
 
+@slow
 def test_a_run_that_stalled_is_told_and_exits_1(stepscope: Command, tmp_path: Path) -> None:
     run = stepscope("record", "mix-admission", "--variant", "after", "--set", "task_slots=4",
                     "-o", tmp_path / "s.trace")  # fmt: skip
@@ -21,6 +23,7 @@ def test_a_run_that_stalled_is_told_and_exits_1(stepscope: Command, tmp_path: Pa
     assert "warning: after was given up: device: scope deadlock: " in run.err
 
 
+@slow
 def test_a_run_that_a_fault_stalled_is_what_was_asked_for(
     stepscope: Command, tmp_path: Path
 ) -> None:
@@ -56,6 +59,7 @@ def test_all_skips_what_a_variant_refuses_and_still_prints_the_table(
     assert not (tmp_path / "mtp.trace").exists()
 
 
+@slow
 def test_all_goes_on_behind_a_run_whose_batch_fails_and_says_so_in_its_row(
     stepscope: Command, tmp_path: Path
 ) -> None:
@@ -88,6 +92,7 @@ def test_all_is_refused_where_every_variant_refuses(stepscope: Command, tmp_path
     assert (run.code, run.out, len(run.err.splitlines())) == (2, "", 1)
 
 
+@slow
 def test_all_with_torch_skips_what_runs_on_costs_alone(stepscope: Command, tmp_path: Path) -> None:
     pytest.importorskip("torch")
 

@@ -39,6 +39,7 @@ def test_check_exits_4_and_names_the_file_where_a_byte_is_another(
     assert "not the same bytes: notes.txt" in checked.out
 
 
+@slow
 def test_the_fix_is_compared_as_diff_does_it_and_exits_4(
     stepscope: Command, starved: Path, tmp_path: Path
 ) -> None:

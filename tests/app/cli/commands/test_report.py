@@ -27,6 +27,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@slow
 def test_a_report_is_written_and_told_of(stepscope: Command, tmp_path: Path) -> None:
     out = tmp_path / "run.html"
     run = stepscope("report", SAMPLE, "-o", out)
@@ -36,6 +37,7 @@ def test_a_report_is_written_and_told_of(stepscope: Command, tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["run.html"]
 
 
+@slow
 def test_a_file_that_is_there_is_overwritten_only_where_that_is_said(
     stepscope: Command, small: Path, tmp_path: Path
 ) -> None:
@@ -117,6 +119,7 @@ def test_an_slo_is_judged_as_blame_does_and_where_none_is_given_it_says_how(
     assert "Not given. Add --slo ttft=500ms,tpot=50ms" in without.read_text("utf-8")
 
 
+@slow
 def test_a_trace_in_which_nobody_was_served_has_no_slo(stepscope: Command, tmp_path: Path) -> None:
     out = tmp_path / "run.html"
     profile = ROOT / "sample_traces" / "torch_profiler_cpu.json.gz"

@@ -16,6 +16,7 @@ from stepscope.analyzers.check.registry import RULES
 from tests.app.cli.conftest import Command
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -64,6 +65,7 @@ def test_a_new_rule_has_a_page_a_test_and_its_lines(
     assert registry.count("    DraftNeverAccepted(),\n") == 1
 
 
+@slow
 def test_a_new_rule_touches_what_contributing_names_and_runs_at_once(
     stepscope: Command, tmp_path: Path
 ) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 LARGE = ("--set", "slots=4", "--set", "requests=8", "--set", "max_cap=48")
 
 
+@slow
 @looped("size", [(), LARGE], ids=["small", "large"])
 @looped(("variant", "found"), [("before", {"KVB006"}), ("after", set())])
 def test_no_rule_finds_anything_but_the_bytes_that_the_mirror_copies(
@@ -25,6 +27,7 @@ def test_no_rule_finds_anything_but_the_bytes_that_the_mirror_copies(
     assert {each["code"] for each in json.loads(run.out)["findings"]} == found
 
 
+@slow
 def test_the_table_tells_the_bytes_of_an_admission(stepscope: Command, tmp_path: Path) -> None:
     run = stepscope("record", "slot-recycling", "--variant", "all", *LARGE, "-o", tmp_path / "f")
 

@@ -18,6 +18,7 @@ from stepscope.analyzers.summary.slo import judged, slo_of
 from stepscope.ingest.trace import Trace
 from tests.app.cli.conftest import Command
 from tests.looped import looped
+from tests.tiers import slow
 
 SLO = "ttft=1s,tpot=50ms"
 SAMPLES = ["fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_cpu.json.gz",
@@ -39,6 +40,7 @@ def rows_of(stepscope: Command, *arguments: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("out.json").read_text().splitlines()]
 
 
+@slow
 @looped("name", SAMPLES)
 def test_its_numbers_are_those_of_diff_blame_and_check(
     stepscope: Command, sample_traces: Path, name: str
@@ -59,6 +61,7 @@ def test_its_numbers_are_those_of_diff_blame_and_check(
         assert row["slo_met"] is None
 
 
+@slow
 def test_quantiles_are_of_the_requests_that_finished(
     stepscope: Command, sample_traces: Path
 ) -> None:
@@ -70,6 +73,7 @@ def test_quantiles_are_of_the_requests_that_finished(
     assert row["latency_p99_ns"] == round(np.percentile(finished, 99))
 
 
+@slow
 def test_what_a_trace_does_not_tell_is_null(stepscope: Command, sample_traces: Path) -> None:
     [row] = rows_of(stepscope, sample_traces / "torch_profiler_cpu.json.gz")
 
@@ -77,6 +81,7 @@ def test_what_a_trace_does_not_tell_is_null(stepscope: Command, sample_traces: P
     assert {name: row[name] for name in nulls} == dict.fromkeys(nulls)
 
 
+@slow
 def test_a_fix_keeps_the_workloads_digest_and_changes_that_of_the_configuration(
     stepscope: Command, sample_traces: Path
 ) -> None:
@@ -152,6 +157,7 @@ def test_every_column_is_explained(stepscope: Command) -> None:
     assert all(name in run.out for name in SCHEMA)
 
 
+@slow
 def test_a_terminal_has_a_column_for_each_trace(stepscope: Command, sample_traces: Path) -> None:
     run = stepscope("summary", sample_traces / SAMPLES[0], sample_traces / SAMPLES[1])
 
@@ -161,6 +167,7 @@ def test_a_terminal_has_a_column_for_each_trace(stepscope: Command, sample_trace
     ]  # fmt: skip
 
 
+@slow
 def test_a_row_for_each_window_of_steps_is_written_where_it_is_asked_for(
     stepscope: Command, sample_traces: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_each_file_that_summary_writes_is_read(
     assert (run.code, json.loads(run.out)) == (0, json.loads(row.out))
 
 
+@slow
 def test_a_folder_of_traces_is_summed_up_first(stepscope: Command, sample_traces: Path) -> None:
     Path("runs").mkdir()
     for each in ("before", "after"):

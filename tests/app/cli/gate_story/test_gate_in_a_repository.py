@@ -77,6 +77,7 @@ def check_others(stepscope: Command, runs: Path, folder: Path, num_seeds: int) -
     assert against == [0] * num_seeds
 
 
+@slow
 def test_check_against_the_runs_before_reports_only_what_is_new(
     stepscope: Command, runs: Path
 ) -> None:

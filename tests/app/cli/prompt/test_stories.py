@@ -13,6 +13,7 @@ from stepscope.app.cli.prompt.printing import AsText
 from stepscope.app.cli.prompt.typing import converse
 from stepscope.app.debug.debugger import Debugger
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 CTRL_D = "\x04"
 
@@ -33,6 +34,7 @@ def told(trace: Path, capsys: pytest.CaptureFixture[str], *typed: str) -> str:
     return printed.out
 
 
+@slow
 def test_find_a_conflict_and_the_decision_that_made_it(
     sample_traces: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from stepscope.engine.state import State
 from stepscope.ingest.trace import Trace
 from tests.app.debug.facets.test_sides import rows
 from tests.app.debug.test_state import Truth
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 FACET = next(facet for facet in FACETS if facet.name == "requests")
@@ -28,6 +28,7 @@ RUNS: list[tuple[str, str, dict[str, str]]] = [
 ]
 
 
+@slow
 @pytest.mark.parametrize("run", sampled(RUNS, RUNS[2:]), ids=str)
 def test_deferrals_at_every_step_are_those_that_the_engine_counts(
     run: tuple[str, str, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def test_a_block_that_never_began_is_told_and_holds_its_slot_to_the_end(
     assert why(session, f"core {core}").lines()
 
 
+@slow
 @looped("fault", ["", "lost-ring-advance"])
 def test_what_is_held_of_each_ring_is_what_the_runtime_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str

@@ -10,6 +10,7 @@ from stepscope.app.debug.facets.look import Look
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -131,6 +132,7 @@ def test_a_task_is_ready_until_all_its_blocks_were_given_to_cores() -> None:
     assert [row["thread"] for row in rows(trace, "threads", "2") or []] == [3]
 
 
+@slow
 @looped("facet", FACETS, ids=lambda facet: facet.name)
 def test_of_a_trace_of_steps_alone_no_side_is_empty(facet: Any) -> None:
     assert rows(of_steps(), facet.name, "2") is None

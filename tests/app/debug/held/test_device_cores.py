@@ -12,6 +12,7 @@ from stepscope.engine.scenarios import Options
 from stepscope.ingest.manifest import Manifest
 from tests.engine.recorded_once import RecordedOnce
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_a_core_that_never_ran_is_told_of_and_is_idle(recorded_once: RecordedOnce) -> None:
@@ -30,6 +31,7 @@ def test_a_core_that_never_ran_is_told_of_and_is_idle(recorded_once: RecordedOnc
     assert why(session, f"core {idle[0]}").root.ends == "not waiting"
 
 
+@slow
 def test_the_engine_tells_its_groups_threads_and_costs(recorded_once: RecordedOnce) -> None:
     options = Options(settings={"groups": "2", "threads": "2", "steps": "1", "requests": "2"})
     manifest = recorded_once.trace("mix-admission", "after", options).manifest
@@ -52,6 +54,7 @@ def test_what_is_no_device_tells_of_no_core(device: object) -> None:
     assert device_cores(Manifest("anybody", config={"device": device})) == {}
 
 
+@slow
 def test_a_device_of_another_size_is_given_differently_by_its_setting_alone(
     recorded_once: RecordedOnce,
 ) -> None:

@@ -22,6 +22,7 @@ from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SAMPLES = ("fcfs-preemption-before", "mix-admission-before", "vllm_crowd", "vllm_prefixes")
@@ -83,6 +84,7 @@ def test_a_trace_that_another_process_still_compacts_opens_and_no_index_of_it_is
     assert cache.entries() == []
 
 
+@slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_is_said_from_an_index_is_what_is_said_of_the_rows(
     sample_traces: Path, name: str, cache: Cache, monkeypatch: pytest.MonkeyPatch
@@ -130,6 +132,7 @@ def test_an_index_says_how_far_the_whole_trace_reaches(rank: int) -> None:
     assert bounds_in(made_in_memory(trace, rank)) == bounds_of(trace) == (3, 350)
 
 
+@slow
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_an_index_says_from_when_to_when_something_changed(
@@ -170,6 +173,7 @@ def test_a_trace_that_changed_has_another_index(tmp_path: Path, cache: Cache) ->
     assert len(cache.entries()) == 2
 
 
+@slow
 @pytest.mark.parametrize("damage", ["cut", "gone", "flipped"])
 def test_a_damaged_index_is_made_again(sample_traces: Path, cache: Cache, damage: str) -> None:
     path = sample_traces / "fcfs-preemption-before.trace"

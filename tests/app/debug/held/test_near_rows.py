@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 from stepscope.app.debug.held import near_rows
 from stepscope.app.debug.held.near_rows import Column, NearRows
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 SAMPLES = Path(__file__).parents[4] / "sample_traces"
 TABLES = ("steps", "batch_rows", "decisions", "allocations")
@@ -22,6 +23,7 @@ def trace() -> Trace:
     return Trace.open(SAMPLES / "fcfs-preemption-before.trace")
 
 
+@slow
 @pytest.mark.parametrize("column", ["step", "seq"])
 def test_the_rows_of_each_value_are_those_of_the_table_in_any_order_of_asking(
     trace: Trace, column: Column, monkeypatch: pytest.MonkeyPatch

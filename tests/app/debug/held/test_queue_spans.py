@@ -12,6 +12,7 @@ from stepscope.app.debug.held.queue_spans import QueueSpans, queue_spans
 from stepscope.ingest.schema import LIFECYCLE_EVENTS
 from tests.app.debug.held.test_queues import Rows, frame_of, lifecycles, queues_of
 from tests.looped import looped
+from tests.tiers import slow
 
 END = 31
 
@@ -35,6 +36,7 @@ def at_the_ends(draw: st.DrawFn) -> Rows:
     return sorted(draw(st.lists(row, max_size=60)), key=lambda each: int(each["ts_ns"]))
 
 
+@slow
 @given(at_the_ends())
 def test_spans_say_at_every_place_what_applying_the_events_says(rows: Rows) -> None:
     told = frame_of("lifecycle", rows)

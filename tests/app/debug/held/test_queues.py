@@ -16,6 +16,7 @@ from stepscope.app.debug.held.pools import Pool, holds_of
 from stepscope.app.debug.held.queues import Queues
 from stepscope.ingest.schema import ALLOCATION_OPS, LIFECYCLE_EVENTS
 from tests import traces
+from tests.tiers import slow
 
 OPS, EVENTS = ALLOCATION_OPS, LIFECYCLE_EVENTS
 Rows = list[dict[str, Any]]
@@ -63,6 +64,7 @@ def replayed(rows: Rows, ts_ns: int) -> dict[int, str]:
     return {number: held[0] for number, held in owners.items() if held}
 
 
+@slow
 @given(allocations(), st.integers(-1, 13))
 def test_the_holders_of_blocks_are_those_of_replaying_every_row(rows: Rows, ts_ns: int) -> None:
     pool = Pool(FlatRows.of(holds_of(frame_of("allocations", rows))))
@@ -96,6 +98,7 @@ def test_queues_at_any_time_do_not_depend_on_what_was_asked_before(
     assert reached == fresh
 
 
+@slow
 @given(lifecycles())
 def test_nobody_waits_and_runs_at_once_or_twice(rows: Rows) -> None:
     waiting, running = queues_of(frame_of("lifecycle", rows)).at(31)

@@ -13,6 +13,7 @@ from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.debug.small_traces import a_fight_for_a_block
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -65,6 +66,7 @@ def test_what_cannot_be_stopped_at_is_said_in_a_line(wanted: str, told: str) -> 
     assert "\n" not in str(raised.value)
 
 
+@slow
 def test_findings_are_stopped_at_where_check_finds_them(sample_traces: Path) -> None:
     trace = Trace.open(sample_traces / "fcfs-preemption-before.trace")
     codes = {finding.code for finding in check(trace).findings}

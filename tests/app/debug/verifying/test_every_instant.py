@@ -9,7 +9,7 @@ import pytest
 from stepscope.engine.scenarios import Options
 from tests.app.debug.verifying.every_instant import FEW, differences, of_devices
 from tests.replays import Run
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 STARVING = {**FEW, "workload": "mix-starvation"}
 SHORT_OF_SLOTS = {**FEW, "workload": "moe-layer", "task_slots": "40", "threads": "5"}
@@ -22,6 +22,7 @@ RUNS = {str(run): run for run in of_devices() if run.fault} | {
 }
 
 
+@slow
 @pytest.mark.parametrize(
     "name",
     sampled(

@@ -12,6 +12,7 @@ from stepscope.ingest.recorder import Recorder
 from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.looped import looped
+from tests.tiers import slow
 from tests.traces import trace_of
 
 SMALL_BYTES = 30 << 20
@@ -27,6 +28,7 @@ def known(session: Session) -> list[str]:
     return [name for name in KNOWN if getattr(session.state, name) is not None]
 
 
+@slow
 @looped("path", SAMPLES, ids=lambda path: str(path.name))
 def test_the_state_at_every_step_of_a_sample_is_what_the_step_counted(path: Path) -> None:
     trace = Trace.open(path)
@@ -34,6 +36,7 @@ def test_the_state_at_every_step_of_a_sample_is_what_the_step_counted(path: Path
     assert [Session(trace, rank).verify() for rank in ranks(trace)] == [[] for _ in ranks(trace)]
 
 
+@slow
 def test_the_state_at_every_step_of_a_real_log_is_what_the_step_counted(shared_data: Path) -> None:
     held = 0
     for path in sorted((shared_data / "logs").iterdir()):

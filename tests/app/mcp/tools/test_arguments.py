@@ -10,6 +10,7 @@ from stepscope.app.mcp.tools import TOOLS
 from stepscope.app.mcp.tools.tool import Tool
 from tests.app.mcp.asked import Asked
 from tests.looped import looped
+from tests.tiers import slow
 
 TRACE = "fcfs-preemption-before.trace"
 
@@ -100,6 +101,7 @@ def test_a_cursor_of_a_file_that_has_changed_is_refused(tmp_path: Path) -> None:
     assert "the file has changed" in asked.refusal("sql", **question, cursor=cursor)
 
 
+@slow
 def test_a_trace_is_the_same_by_whatever_name(samples: Asked, sample_traces: Path) -> None:
     names = (TRACE, f"sample_traces/{TRACE}", str(sample_traces / TRACE))
 

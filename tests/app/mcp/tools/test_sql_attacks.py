@@ -9,6 +9,7 @@ import pytest
 from stepscope.app.mcp.tools import sql
 from tests.app.mcp.asked import Asked
 from tests.looped import looped
+from tests.tiers import slow
 
 TRACE = "fcfs-preemption-before.trace"
 
@@ -86,6 +87,7 @@ def test_pages_of_a_query_without_an_order_are_of_one_answer(samples: Asked) -> 
     assert len(shown) == len(set(shown)) == 31
 
 
+@slow
 def test_a_very_long_answer_says_what_is_left_out(samples: Asked) -> None:
     query = "select a.step from outputs a join outputs b on a.step = b.step"
 

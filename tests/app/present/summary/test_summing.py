@@ -67,6 +67,7 @@ def test_where_clients_got_all_tokens_at_once_the_engines_first_token_and_tpot_a
     assert "clients got all tokens at once; --slo engine_tpot=... judges" in said
 
 
+@slow
 def test_where_no_client_is_recorded_a_latency_has_one_name() -> None:
     told = summed_up(opened("sample_traces/fcfs-preemption-after.trace"))
 

@@ -20,6 +20,7 @@ from stepscope.app.replay.what_if.told import ended, run_told
 from stepscope.ingest.errors import ConfigError
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
+from tests.tiers import slow
 
 LONG = "requests=400 num_kv_blocks=400"
 PATIENCE_S = 180.0
@@ -82,6 +83,7 @@ def told_rows(figures: Figures | None) -> list[str]:
     return [" ".join(row) for row in figures.rows] if figures else []
 
 
+@slow
 def test_the_figures_are_those_of_diff_over_the_trace_that_was_kept(
     fixed: tuple[WhatIfs, Run],
 ) -> None:
@@ -102,6 +104,7 @@ def test_the_figures_are_those_of_diff_over_the_trace_that_was_kept(
     }
 
 
+@slow
 def test_the_trace_that_was_kept_is_what_the_command_records(
     fixed: tuple[WhatIfs, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +150,7 @@ def test_a_run_that_is_cancelled_ends_its_process_and_leaves_nothing(asked: What
     assert sorted(each.name for each in run.out.parent.iterdir()) == [again.out.name]
 
 
+@slow
 def test_closing_ends_what_is_under_way(asked: WhatIfs) -> None:
     run = asked.start(LONG)
     asked.close()
@@ -236,6 +240,7 @@ def test_a_run_of_another_engine_says_that_it_is_re_simulated_and_how_well_it_fi
     assert "--engine stepscope --set max_num_seqs=4" in told
 
 
+@slow
 def test_neither_front_imports_the_engine_before_a_run_is_asked_for() -> None:
     code = (
         "import sys, stepscope.app.tui.app, stepscope.app.web.page\n"

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from stepscope.app.timeline import Timeline
 from stepscope.app.timeline.flows.near_spans import NearSpans
 from tests.app.timeline.profiles import kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 lanes = st.lists(st.integers(0, 300), min_size=1, max_size=3)
 asked = st.lists(st.tuples(st.integers(0, 2), st.integers(-5, 3_000)), max_size=40)
 
 
+@slow
 @settings(max_examples=40)
 @given(lanes, asked, st.randoms(use_true_random=False))
 def test_lookups_in_any_order_are_those_of_the_index(

@@ -16,7 +16,7 @@ from stepscope.app.timeline.spans.piles import OnDisk
 from stepscope.ingest.storage.cache import Cache, users_cache
 from stepscope.ingest.storage.saving import save_trace
 from stepscope.ingest.trace import Trace
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 TRACES = (
@@ -66,6 +66,7 @@ def blocks(*ends: int) -> Trace:
     return trace_of(core_spans=rows)
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(TRACES, [TRACES[1]]))
 def test_a_timeline_drawn_again_is_the_one_that_was_made(
     sample_traces: Path, name: str, cache: Cache, monkeypatch: pytest.MonkeyPatch
@@ -93,6 +94,7 @@ def test_a_trace_that_changed_is_laid_out_anew(tmp_path: Path, cache: Cache) -> 
     assert len(kept(cache)) == 2
 
 
+@slow
 @pytest.mark.parametrize("how", ["cut", "flipped", "gone", "emptied"])
 def test_a_damaged_index_is_made_again(sample_traces: Path, cache: Cache, how: str) -> None:
     path = sample_traces / TRACES[1]
@@ -115,6 +117,7 @@ def test_a_damaged_index_is_made_again(sample_traces: Path, cache: Cache, how: s
     assert len(kept(cache)) == 1
 
 
+@slow
 def test_a_build_that_was_killed_leaves_nothing_that_is_taken_for_an_index(
     sample_traces: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

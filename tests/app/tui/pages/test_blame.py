@@ -32,10 +32,11 @@ from tests.app.tui.stage import (
 from tests.app.tui.test_odd_traces import hostile_trace
 from tests.conftest import ROOT
 from tests.ingest.log_files import SGLANG, open_log
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 
+@slow
 async def test_every_request_has_a_row_the_longest_first_and_s_sorts_by_the_next_order() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "5")

@@ -12,8 +12,10 @@ from stepscope.app.tui.pages import loading as opening
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import RESULT, app_of, conflict_trace, opened, press, screen_text, settle
+from tests.tiers import slow
 
 
+@slow
 async def test_without_a_result_the_rules_run_and_their_findings_appear() -> None:
     async with opened(conflict_trace(), None) as pilot:
         result = app_of(pilot).result
@@ -21,6 +23,7 @@ async def test_without_a_result_the_rules_run_and_their_findings_appear() -> Non
         assert "✖ COR001" in screen_text(pilot)
 
 
+@slow
 async def test_progress_is_told_while_a_trace_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     real = opening.read_models

@@ -20,9 +20,11 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
+@slow
 async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         said = app_of(pilot).query_one("#about", Prose).text
@@ -37,6 +39,7 @@ async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
         assert said.index("FINDINGS") < said.index("12 STEPS") < said.index("TABLES")
 
 
+@slow
 async def test_the_top_bar_counts_findings_by_severity() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         assert screen_lines(pilot)[0].rstrip().endswith("✖ 1  ▲ 4  ● 1")
@@ -63,6 +66,7 @@ async def test_a_click_on_a_bar_goes_to_its_step() -> None:
         assert state_of(pilot).cursor_ns == 6 * STEP_NS
 
 
+@slow
 async def test_charts_without_numbers_are_not_shown() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         assert app_of(pilot).query_one("#kv").display
@@ -71,6 +75,7 @@ async def test_charts_without_numbers_are_not_shown() -> None:
         assert not app_of(pilot).query_one("#kv").display
 
 
+@slow
 async def test_a_profile_is_summed_up_where_there_are_no_batches_to_draw() -> None:
     spans = [kernel("gemm", 0, 30), kernel("ncclAllReduce", 20, 20, "GPU 0 / stream 8")]
     async with opened(trace_of(spans=spans), RESULT) as pilot:
@@ -80,12 +85,14 @@ async def test_a_profile_is_summed_up_where_there_are_no_batches_to_draw() -> No
         assert "TOP KERNELS AND COPIES" in said
 
 
+@slow
 async def test_one_step_has_no_chart_over_time() -> None:
     alone = conflict_trace().steps.head(1).collect()
     async with opened(Trace.from_tables({"steps": alone}, Manifest("test")), RESULT) as pilot:
         assert not app_of(pilot).query_one("#charts").display
 
 
+@slow
 async def test_a_run_is_summed_up_below_its_batches() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         assert app_of(pilot).query_one("#charts").display
@@ -95,6 +102,7 @@ async def test_a_run_is_summed_up_below_its_batches() -> None:
         assert "GROUPS, THE LONGEST HELD FIRST" in said
 
 
+@slow
 async def test_a_small_terminal_has_the_summary_between_what_was_found_and_the_rest() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         assert not app_of(pilot).query_one("#summary").display

@@ -6,6 +6,7 @@ from textual.pilot import Pilot
 
 from stepscope.app.tui.widgets.prose import Prose
 from tests.app.tui.stage import NARROW, RESULT, app_of, conflict_trace, opened, press, state_of
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -43,6 +44,7 @@ async def test_enter_goes_to_its_arrival_in_the_timeline() -> None:
         assert state_of(pilot).timeline.lanes[lane].section == "requests"
 
 
+@slow
 async def test_a_click_on_a_moment_of_its_life_goes_to_the_step() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "6")
@@ -60,6 +62,7 @@ async def test_a_trace_without_requests_says_so() -> None:
         assert "names no requests" in said(pilot)
 
 
+@slow
 async def test_what_is_told_at_length_goes_on_below_in_a_small_terminal() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         await press(pilot, "6")

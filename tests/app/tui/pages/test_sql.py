@@ -28,6 +28,7 @@ from tests.app.tui.stage import (
 )
 from tests.app.web.small_traces import SCRIPT
 from tests.app.web.small_traces import conflict_trace as small_trace
+from tests.tiers import slow
 
 
 @pytest.fixture(autouse=True)
@@ -141,6 +142,7 @@ async def test_the_rows_are_written_in_the_form_that_was_chosen() -> None:
     assert pl.read_csv(here[".csv"]).to_dicts() == rows.to_dicts()
 
 
+@slow
 async def test_text_of_the_trace_is_text_in_an_answer() -> None:
     async with opened(small_trace(request=SCRIPT + "[b]\x1b[2J"), None, NARROW) as pilot:
         await ask(pilot, "select request from batch_rows where request like '<b>%' limit 1")

@@ -42,6 +42,7 @@ def position(pilot: Pilot[None]) -> Position:
     return shown.session.position
 
 
+@slow
 async def test_it_tells_the_batch_who_was_left_out_and_why_and_what_the_engine_held() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "colon", "6", "enter")
@@ -77,6 +78,7 @@ async def test_it_tells_how_long_a_step_was_on_cpu_and_gpu() -> None:
         assert "took 308 ms (CPU 26.4 ms, GPU busy 156 ms)" in screen_text(pilot)
 
 
+@slow
 async def test_steps_go_forward_and_back_by_keyboard_and_mouse() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4")
@@ -155,6 +157,7 @@ async def test_changes_are_stepped_through_one_by_one_where_many_bear_one_time()
         assert position(pilot) == here
 
 
+@slow
 async def test_a_request_is_followed_by_a_click() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4")
@@ -164,6 +167,7 @@ async def test_a_request_is_followed_by_a_click() -> None:
         assert "WHAT WAS DECIDED ABOUT req-1" in left(pilot)
 
 
+@slow
 async def test_the_conflict_is_seen_in_the_core_groups_map() -> None:
     async with opened(conflict_trace(), RESULT, WIDE) as pilot:
         await press(pilot, "n", "4")
@@ -173,6 +177,7 @@ async def test_the_conflict_is_seen_in_the_core_groups_map() -> None:
         ]  # fmt: skip
 
 
+@slow
 async def test_enter_shows_the_same_moment_in_the_timeline() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         await press(pilot, "4", "G", "enter")
@@ -189,6 +194,7 @@ def kv_blocks(**step: int | None) -> Trace:
     return trace_of(steps=[{"step": 1, "ts_ns": 5, "kind": "decode", **step}], allocations=held)
 
 
+@slow
 async def test_how_many_kv_blocks_there_are_is_said_where_the_trace_does() -> None:
     async with opened(kv_blocks(kv_blocks_total=3)) as pilot:
         await press(pilot, "4")
@@ -199,6 +205,7 @@ async def test_how_many_kv_blocks_there_are_is_said_where_the_trace_does() -> No
         assert right(pilot).split("\n")[1].rstrip() == "KV BLOCKS HELD 2"
 
 
+@slow
 async def test_a_narrow_pane_cuts_no_number_of_the_batch() -> None:
     row = {"step": 1, "ts_ns": 5, "phase": "prefill", "num_computed": 0, "prompt_len": 192}
     names = {f"req-{n:02}": 128 + n for n in range(3)}

@@ -37,6 +37,7 @@ def step_bar(pilot: Pilot[None]) -> str:
     return text_of(app_of(pilot).query_one("#step-bar"))
 
 
+@slow
 async def test_a_condition_is_looked_for_forward_and_back() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await look_for(pilot, "steps: num_waiting = 1 and step > 5")
@@ -85,6 +86,7 @@ async def test_a_wrong_condition_is_said_beside_what_is_possible_and_can_be_mend
         assert "it can be" in screen_text(pilot), "nothing is looked for yet, so c asks"
 
 
+@slow
 async def test_a_hit_on_another_rank_is_gone_to_and_the_page_says_whose_step_it_shows() -> None:
     async with opened(hits_on_two_ranks(), NOTHING_FOUND) as pilot:
         await look_for(pilot, "steps: ts_ns >= 3000000")

@@ -51,6 +51,7 @@ async def drag(
     await settle(pilot)
 
 
+@slow
 async def test_keys_zoom_pan_go_to_both_ends_and_step_through_the_engine_s_steps() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2")
@@ -81,6 +82,7 @@ async def test_keys_zoom_pan_go_to_both_ends_and_step_through_the_engine_s_steps
         assert "step 5 of 12" in screen_lines(pilot)[0]
 
 
+@slow
 async def test_l_walks_along_the_lane_and_the_details_name_the_span() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2", "j", "l")
@@ -119,6 +121,7 @@ def test_who_holds_a_core_is_not_counted_as_busy() -> None:
     assert said[0] == " 25.0%  group 0 · AIC, 1 span, held 75.0%"
 
 
+@slow
 async def test_enter_hides_the_details_and_shows_them_again_and_a_pinned_lane_is_on_top() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "2")
@@ -231,6 +234,7 @@ async def test_a_resize_keeps_what_is_looked_at() -> None:
             assert any(line.startswith("▌") for line in screen_lines(pilot))
 
 
+@slow
 async def test_q_quits() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await pilot.press("q")

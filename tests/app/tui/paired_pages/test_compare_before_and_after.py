@@ -25,6 +25,7 @@ def notices(pilot: Pilot[None]) -> list[str]:
     return [str(each.message) for each in pilot.app._notifications]
 
 
+@slow
 async def test_compare_before_and_after(sample_traces: Path) -> None:
     async with compared(before_and_after(sample_traces), WIDE) as pilot:
         told = words(pilot)
@@ -99,6 +100,7 @@ async def test_exchanging_compares_and_sums_up_beside_the_screen(
     assert threading.main_thread() not in compared_in
 
 
+@slow
 async def test_the_other_of_a_lane_is_told_beside_what_is_selected(sample_traces: Path) -> None:
     async with compared(before_and_after(sample_traces), WIDE) as pilot:
         await press(pilot, "2", "j", "j", "l", "l", "l")

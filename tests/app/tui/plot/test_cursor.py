@@ -6,6 +6,7 @@ from stepscope.app.timeline import Timeline, Viewport
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown
 from stepscope.app.tui.plot.span_bars import Plot
+from tests.tiers import slow
 from tests.traces import trace_of
 
 NAME = "MATMUL + ADD"
@@ -23,6 +24,7 @@ def drawn(cursor_ns: int) -> str:
     return LanePainter(state, Painting.of(shown)).strip(row).text
 
 
+@slow
 def test_it_leaves_the_blanks_of_a_name_alone() -> None:
     for cell in range(8, 40):
         assert NAME in drawn(cell * 50), cell

@@ -17,6 +17,7 @@ from stepscope.app.tui.plot.kept_strips import KeptStrips
 from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown
 from stepscope.app.tui.plot.span_bars import Plot
 from tests.app.tui.stage import RESULT, conflict_trace
+from tests.tiers import slow
 
 TIMELINE = Timeline.of(conflict_trace())
 HEIGHT, LEFT, WIDTH = 24, 20, 80
@@ -35,6 +36,7 @@ def lines(strips: Iterator[Strip]) -> list[list[object]]:
     return [[*strip] for strip in strips]
 
 
+@slow
 @given(st.lists(st.sampled_from(sorted(MOVES)), min_size=1, max_size=12), st.integers(0, 6))
 def test_after_any_keys_the_lines_are_those_of_a_painter_that_keeps_none(
     keys: list[str], top: int

@@ -17,8 +17,10 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.tiers import slow
 
 
+@slow
 async def test_a_request_a_task_and_a_step_are_found() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "slash", *"req-3")
@@ -75,6 +77,7 @@ async def test_what_nobody_is_called_is_said() -> None:
         assert app_of(pilot).page == "overview"
 
 
+@slow
 async def test_a_colon_asks_for_a_step_and_stays_on_the_step_page() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await press(pilot, "4", "colon", "7", "enter")

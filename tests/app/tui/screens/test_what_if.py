@@ -144,6 +144,7 @@ async def test_one_is_run_at_a_time_and_cancelled_with_a_key_and_a_divergence_is
         assert session.position.step == stories.DIVERGED_AT
 
 
+@slow
 async def test_leaving_the_application_ends_what_is_run(before: Trace) -> None:
     async with opened(before, RESULT, WIDE) as pilot:
         await press(pilot, "4", "W")

@@ -11,8 +11,10 @@ from stepscope.app.tui.app import StepscopeApp
 from stepscope.app.tui.widgets.details_pane import Details
 from stepscope.ingest.trace import Trace
 from tests.app.tui.stage import RESULT, WIDE, conflict_trace, press, screen_text, settle
+from tests.tiers import slow
 
 
+@slow
 async def test_a_pan_or_a_zoom_looks_nothing_up_and_a_walk_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,7 +14,7 @@ from textual.app import App, ComposeResult
 from stepscope.app.present.blocks import Fact, Heading, Paragraph
 from stepscope.app.tui.cells import Line, strip_of
 from stepscope.app.tui.widgets.prose import Prose, Shown, lay_out
-from tests.tiers import examples
+from tests.tiers import examples, slow
 
 WIDTH, HEIGHT = 40, 8
 TEXTS = st.text("ab ", min_size=1, max_size=60)
@@ -54,6 +54,7 @@ async def screens(shown: list[list[Shown]], lines: int) -> list[list[str]]:
     return told
 
 
+@slow
 @given(st.lists(SHOWN, min_size=2, max_size=5))
 @settings(max_examples=examples(30), deadline=None)
 def test_a_pane_that_showed_other_text_looks_like_a_new_one(shown: list[list[Shown]]) -> None:
@@ -74,6 +75,7 @@ def test_what_is_left_out_of_sight_by_less_text_is_scrolled_back_to() -> None:
     assert not any("line" in each for each in after)
 
 
+@slow
 @given(st.lists(st.tuples(st.text("ab│語e\u0301\x07", max_size=6), st.integers(0, 2))))
 def test_a_line_of_runs_is_what_painting_them_one_by_one_is(runs: list[tuple[str, int]]) -> None:
     styles = [Style(bold=True), Style(italic=True), Style(color="#ffffff")]

@@ -8,8 +8,10 @@ import pytest
 
 from stepscope.analyzers.findings.finding import Severity
 from tests.app.tui.stage import RESULT, conflict_trace, opened, screen_lines
+from tests.tiers import slow
 
 
+@slow
 async def test_a_long_name_is_cut_in_its_middle_and_the_place_and_the_findings_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -23,11 +25,13 @@ async def test_a_long_name_is_cut_in_its_middle_and_the_place_and_the_findings_s
     assert "✖ 1" in top
 
 
+@slow
 async def test_a_name_for_which_there_is_room_is_whole() -> None:
     async with opened(conflict_trace(), RESULT, size=(80, 24)) as pilot:
         assert "conflict.trace" in screen_lines(pilot)[0]
 
 
+@slow
 async def test_what_was_found_in_a_recording_is_counted_where_no_rule_could_judge_what_ran() -> (
     None
 ):

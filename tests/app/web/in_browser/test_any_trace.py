@@ -43,6 +43,7 @@ def test_names_from_a_trace_are_shown_as_text(visit: Open) -> None:
     assert page.locator("#page img, #page script, #page svg[onload]").count() == 0
 
 
+@slow
 def test_an_empty_trace_says_so(visit: Open) -> None:
     opened = visit(trace_of(name="empty.trace"))
 
@@ -88,6 +89,7 @@ def test_names_of_kernels_leave_room_for_the_rest_of_the_bar_and_open_by_the_poi
     expect(last).to_have_class("chip at-first off")
 
 
+@slow
 def test_python_is_collapsed_below_the_threads_and_a_click_expands_it(visit: Open) -> None:
     python = {"track": "CPU / thread 1", "category": "python_function", "name": "main", "dur_ns": 9}
     opened = visit(trace_of(spans=[python, {**python, "category": "cpu_op", "name": "aten::mm"}]))

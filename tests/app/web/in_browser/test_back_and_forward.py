@@ -29,6 +29,7 @@ def forward(opened: Visit) -> None:
     opened.settle()
 
 
+@slow
 def test_back_and_forward_step_over_findings_tabs_and_jumps(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
@@ -51,6 +52,7 @@ def test_back_and_forward_step_over_findings_tabs_and_jumps(revisit: Open) -> No
         assert seen(page) == there
 
 
+@slow
 def test_what_was_moved_before_going_back_is_not_put_onto_where_one_comes_to(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()

@@ -49,6 +49,7 @@ def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_wh
     assert "#F2E962" in colours_in(page, view(page)["lane"])
 
 
+@slow
 def test_an_address_shows_the_same_view_again(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go("?finding=COR001.1&tab=step")
@@ -90,6 +91,7 @@ def test_back_and_forward_go_through_what_was_looked_at(revisit: Open) -> None:
     expect(page.locator("#about")).to_contain_text("COR001")
 
 
+@slow
 def test_search_finds_and_jumps(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
@@ -118,6 +120,7 @@ def test_a_recorded_scenario_is_found_jumped_to_and_read(visit: Open, tmp_path: 
     assert "#F2E962" in colours_in(page, view(page)["lane"])
 
 
+@slow
 def test_bad_values_in_the_address_are_ignored(visit: Open) -> None:
     opened = visit(SMALL)
 

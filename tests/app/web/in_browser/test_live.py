@@ -208,6 +208,7 @@ def test_a_file_that_was_replaced_is_offered_anew(window: Page, tmp_path: Path) 
     expect(page.locator("#position")).to_contain_text("of 20")
 
 
+@slow
 def test_the_news_are_small_whatever_is_asked(
     follow: Follow, engine: RecordingProcess, tmp_path: Path
 ) -> None:

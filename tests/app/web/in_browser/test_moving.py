@@ -15,6 +15,7 @@ from tests.app.web.in_browser.hands import (
     view,
 )
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS
+from tests.tiers import slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -46,6 +47,7 @@ def test_keys_move_zoom_and_walk(revisit: Open) -> None:
     assert address(page)["step"] == "3"
 
 
+@slow
 def test_keys_walk_along_a_lane_and_between_lanes(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go("?sel=0@50000")
@@ -64,6 +66,7 @@ def test_keys_walk_along_a_lane_and_between_lanes(revisit: Open) -> None:
     assert t1 - t0 == pytest.approx(1.5 * STEP_NS)
 
 
+@slow
 def test_a_lane_that_was_not_told_of_yet_is_not_drawn_as_one_in_which_nothing_ran(
     visit: Open,
 ) -> None:
@@ -84,6 +87,7 @@ def test_a_lane_that_was_not_told_of_yet_is_not_drawn_as_one_in_which_nothing_ra
     assert len(colours_in(page, last)) > 4  # its ground and lines of the grid, and dots on them
 
 
+@slow
 def test_many_quick_presses_are_all_counted(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go("?step=0")
@@ -95,6 +99,7 @@ def test_many_quick_presses_are_all_counted(revisit: Open) -> None:
     assert address(page)["step"] == "4"
 
 
+@slow
 def test_the_mouse_selects_drags_and_zooms(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
@@ -124,6 +129,7 @@ def test_the_mouse_selects_drags_and_zooms(revisit: Open) -> None:
     assert shown_range(page)[0] < t0
 
 
+@slow
 def test_a_key_zooms_at_the_time_that_is_under_a_resting_mouse_after_the_view_has_moved(
     revisit: Open,
 ) -> None:
@@ -141,6 +147,7 @@ def test_a_key_zooms_at_the_time_that_is_under_a_resting_mouse_after_the_view_ha
     assert after[0] + (after[1] - after[0]) / 4 == pytest.approx(t0 + (t1 - t0) / 4, abs=2)
 
 
+@slow
 def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
@@ -164,6 +171,7 @@ def test_a_drag_with_shift_marks_a_range_and_escape_clears_it(revisit: Open) -> 
     assert "mark" not in address(page)
 
 
+@slow
 def test_a_click_on_a_chart_leads_to_the_step_below_the_mouse(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go("?tab=overview&step=2")
@@ -219,6 +227,7 @@ def test_a_mark_on_the_minimap_leads_to_its_finding(revisit: Open) -> None:
     assert view(page)["finding"] == "COR001.1"
 
 
+@slow
 def test_sections_and_groups_collapse_and_expand(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()

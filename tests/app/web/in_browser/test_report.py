@@ -98,6 +98,7 @@ def row_top(page: Page, name: str) -> tuple[float, float]:
     return row["y"], row["y"] - canvas["y"]
 
 
+@slow
 def test_n_goes_to_a_finding_and_shows_its_evidence_beside_it(opened: Opened) -> None:
     page = opened(conflict_trace())
     page.keyboard.press("n")
@@ -174,6 +175,7 @@ def test_another_trace_is_chosen_and_where_they_diverge_is_bracketed(opened: Ope
     assert near["width"] < wide["width"] / 2
 
 
+@slow
 def test_the_view_is_saved_as_a_picture(opened: Opened) -> None:
     page = opened(conflict_trace(trace="small"))
     with page.expect_download() as download:

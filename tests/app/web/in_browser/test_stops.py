@@ -26,6 +26,7 @@ def look_for(opened: Visit, words: str, key: str = "B", name: str = "break") -> 
     return opened.page
 
 
+@slow
 def test_a_condition_is_typed_and_the_keys_go_to_its_hits(revisit: Open) -> None:
     opened = revisit(SMALL)
     opened.go()
@@ -53,6 +54,7 @@ def test_without_a_condition_the_key_for_the_next_hit_asks_for_one(revisit: Open
     expect(page.locator("#break")).to_be_focused()
 
 
+@slow
 def test_buttons_lead_from_hit_to_hit_and_the_way_back_is_in_the_history(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go("?tab=step&break=steps:step>2")
@@ -88,6 +90,7 @@ def test_a_link_to_a_hit_between_steps_shows_the_same_to_whoever_opens_it(revisi
     expect(page.locator("#break")).to_have_value("admitted 2")
 
 
+@slow
 def test_every_hit_is_marked_over_the_load_until_nothing_is_looked_for(revisit: Open) -> None:
     opened = revisit(SMALL)
     opened.go()
@@ -123,6 +126,7 @@ def test_what_is_wrong_is_said_in_a_line_as_text_and_can_be_mended(revisit: Open
     expect(page.locator("#told")).to_contain_text("1 hit")
 
 
+@slow
 def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(revisit: Open) -> None:
     opened = revisit(SMALL)
     opened.go("?step=1")
@@ -138,6 +142,7 @@ def test_a_value_is_drawn_over_the_run_and_a_click_on_it_leads_there(revisit: Op
     assert address(page)["step"] == "4"
 
 
+@slow
 def test_a_click_on_a_mark_goes_to_the_hit_on_whatever_rank(revisit: Open) -> None:
     opened = revisit(RANKS)
     page = opened.go("?tab=step&break=steps: rank = 1")

@@ -22,6 +22,7 @@ from stepscope.app.web.skeleton.layout import layout
 from stepscope.app.web.view import View
 from tests.app.web.in_browser.hands import SMALL, Open, address, press
 from tests.app.web.small_traces import conflict_trace, loaded_of
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -73,6 +74,7 @@ def test_a_tab_that_is_none_of_ours_is_left_out() -> None:
     assert View.parse("?tab=pane").tab == panes.OPEN_FIRST
 
 
+@slow
 @pytest.mark.web
 def test_every_tab_opens_by_its_key_and_the_help_says_so(visit: Open) -> None:
     opened = visit(SMALL)

@@ -21,6 +21,7 @@ from tests.app.web.small_traces import loaded_of
 from tests.app.web.test_panes import said
 from tests.engine.small_engines import serve
 from tests.ingest.log_files import SGLANG, open_log
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -108,6 +109,7 @@ def test_only_what_took_time_is_in_a_bar() -> None:
     assert by_group(row).keys() == {"prefill", "decode"}
 
 
+@slow
 def test_there_is_room_for_the_longest_name_left_of_the_bars() -> None:
     short, long = (
         waterfall(loaded.bars, loaded.blamed.requests.to_dicts())

@@ -17,6 +17,7 @@ from stepscope.app.web.view import View
 from stepscope.ingest.trace import Trace
 from tests.analyzers.summary.every_trace import opened
 from tests.analyzers.summary.test_gpu_use import kernel
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -32,6 +33,7 @@ def test_a_profile_shows_its_gpu_and_no_empty_chart_of_batches() -> None:
     assert "composition" not in shown
 
 
+@slow
 def test_one_step_has_no_chart_over_time() -> None:
     steps = [{"step": at, "kind": "decode", "num_decode_tokens": 4} for at in range(2)]
 
@@ -105,6 +107,7 @@ def test_of_a_window_in_which_nothing_is_told_yet_nothing_is_drawn(charts: list[
     assert len(drawn.x) == 0
 
 
+@slow
 def test_the_overview_draws_the_range_of_the_address_and_the_whole_without_one() -> None:
     of = loaded(opened("sample_traces/fcfs-preemption-after.trace"))
 

@@ -14,6 +14,7 @@ from stepscope.app.web.view import View
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
 from tests.app.web.small_traces import conflict_trace
+from tests.tiers import slow
 
 PATIENCE_S = 180.0
 
@@ -33,6 +34,7 @@ def told(loaded: LoadedTrace, words: str) -> str:
     return " ".join(str(each) for each in what_told(loaded, words)[0])
 
 
+@slow
 def test_an_address_without_the_move_runs_nothing(loaded: LoadedTrace) -> None:
     resolve(loaded, "?tab=step&what=after")
 
@@ -51,6 +53,7 @@ def test_the_move_of_an_address_begins_a_run_and_is_not_spelled_again(loaded: Lo
     assert "run it again" in told(loaded, "after")
 
 
+@slow
 def test_it_is_looked_at_again_only_while_it_is_under_way(loaded: LoadedTrace) -> None:
     resolve(loaded, f"?tab=step&what=after&go={START}")
     assert what_told(loaded, "after")[1]
@@ -62,6 +65,7 @@ def test_it_is_looked_at_again_only_while_it_is_under_way(loaded: LoadedTrace) -
     assert "KVB003" in told(loaded, "after")
 
 
+@slow
 def test_nothing_is_shown_where_nothing_is_asked(loaded: LoadedTrace) -> None:
     assert what_section(loaded, View()) == []
 

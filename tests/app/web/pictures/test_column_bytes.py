@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from stepscope.app.web.pictures.column_bytes import ALIGNMENT, with_columns
+from tests.tiers import slow
 
 COLUMNS = st.sampled_from(["<f8", "u1"]).flatmap(
     lambda dtype: arrays(dtype, array_shapes(max_dims=2, min_side=0, max_side=9))
@@ -24,6 +25,7 @@ def line_and_columns(packed: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(line), columns
 
 
+@slow
 @given(st.lists(COLUMNS), st.text())
 def test_every_column_is_found_again_where_a_browser_needs_no_copy_of_it(
     columns: list[Any], label: str

@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 from stepscope.app.web.safety.access import MOST_BYTES, Access, guard
 from stepscope.app.web.server import create_app, create_both_app
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS, conflict_trace, loaded_of
+from tests.tiers import slow
 from tests.traces import trace_of
 
 WISH = {"t0": 0, "t1": NUM_STEPS * STEP_NS, "width": 10, "lanes": [0, 1], "hide": []}
@@ -116,6 +117,7 @@ def test_whatever_window_is_wanted_some_picture_is_answered(ask: Ask) -> None:
     assert [(name, value) for head, name, value in heads if head["revision"] != 0] == []
 
 
+@slow
 def test_two_traces_are_answered_by_how_one_lies_on_the_other() -> None:
     client = create_both_app((conflict_trace(), conflict_trace())).server.test_client()
 

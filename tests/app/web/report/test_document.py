@@ -13,6 +13,7 @@ from stepscope.app.web.report.document import LARGEST, document
 from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import conflict_trace, loaded_of
 from tests.conftest import ROOT
+from tests.tiers import slow
 from tests.traces import trace_of
 
 
@@ -47,6 +48,7 @@ def test_the_policy_names_the_one_script_and_the_one_style_and_nothing_else() ->
     assert " style=" not in made
 
 
+@slow
 def test_nothing_of_a_report_is_somewhere_else() -> None:
     made = report_of(loaded_of(conflict_trace()))
 
@@ -67,6 +69,7 @@ def test_a_report_holds_each_finding_with_its_evidence_and_its_picture() -> None
     assert '<div class="picture"><svg' in made
 
 
+@slow
 def test_the_same_trace_gives_the_same_report() -> None:
     first, second = (report_of(loaded_of(conflict_trace())) for _ in range(2))
 
@@ -113,6 +116,7 @@ def test_what_there_is_no_room_for_is_counted(monkeypatch: pytest.MonkeyPatch) -
     assert f"{len(loaded.findings) - 1:,} more findings" in made
 
 
+@slow
 def test_names_of_a_million_letters_are_cut_and_the_report_stays_small() -> None:
     long = "n" * 1_000_000
     names = dict.fromkeys(

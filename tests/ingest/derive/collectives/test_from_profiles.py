@@ -9,6 +9,7 @@ import pytest
 
 from tests.ingest.kineto_files import open_events, rows, slice_
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def call(ts: float, args: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -95,6 +96,7 @@ def launch(ts: float, correlation: int) -> dict[str, Any]:
     return slice_("cudaLaunchKernel", ts, 3, cat="cuda_runtime", args=args)
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "op"),
     [("nccl:all_reduce", "all_reduce"), ("hccl:_all_gather_base", "_all_gather_base")],
@@ -126,6 +128,7 @@ def test_the_devices_copy_of_an_annotation_is_none(tmp_path: Path) -> None:
     assert not open_events(tmp_path, copy).has("collectives")
 
 
+@slow
 @pytest.mark.parametrize(
     ("name", "op"),
     [
@@ -200,6 +203,7 @@ def test_kernels_serve_where_there_are_no_calls(tmp_path: Path) -> None:
     ]
 
 
+@slow
 @looped(
     ("name", "op"),
     [

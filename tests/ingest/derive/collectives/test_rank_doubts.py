@@ -59,6 +59,7 @@ MISLED = {
 }  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("why", MISLED)
 def test_the_one_way_that_fits_is_not_believed_where_others_are_as_even(
     tmp_path: Path, why: str
@@ -72,6 +73,7 @@ def test_the_one_way_that_fits_is_not_believed_where_others_are_as_even(
     assert_nothing_is_wrong(trace, *looks)
 
 
+@slow
 @pytest.mark.parametrize(
     ("sizes", "jitter_us", "paired_by"),
     [
@@ -133,6 +135,7 @@ def test_numbers_of_steps_tell_nothing_of_what_comes_behind_their_tags(tmp_path:
     assert_nothing_is_wrong(trace, *looks)
 
 
+@slow
 def test_where_clocks_tell_it_is_said_how_far_they_are_apart_if_they_do_not_agree(
     tmp_path: Path,
 ) -> None:

@@ -18,10 +18,12 @@ from tests.ingest.derive.collectives.rank_jobs import (
 )
 from tests.ingest.log_files import report_of
 from tests.looped import looped
+from tests.tiers import slow
 
 TP_DP = {"tp0": (0, 1), "tp1": (2, 3), "dp0": (0, 2), "dp1": (1, 3)}
 
 
+@slow
 @looped(("late", "paired_by"), [
     (Look(late_us=5e6), "sequence numbers"),
     (Look(late_us=5e6, first_step=1), "sequence numbers"),
@@ -62,6 +64,7 @@ def test_clocks_that_agree_tell_what_fits_in_several_ways(tmp_path: Path) -> Non
     assert_nothing_is_wrong(trace, *looks)
 
 
+@slow
 @pytest.mark.parametrize("dialect", ["nccl", "rccl", "old"])
 def test_kernels_of_every_dialect_belong_to_the_calls_that_launched_them(
     tmp_path: Path, dialect: str
@@ -79,6 +82,7 @@ def test_kernels_of_every_dialect_belong_to_the_calls_that_launched_them(
     ]
 
 
+@slow
 def test_calls_without_kernels_say_nothing_of_clocks(tmp_path: Path) -> None:
     looks = Look(has_kernels=False), Look(has_kernels=False, late_us=2_500)
 
@@ -89,6 +93,7 @@ def test_calls_without_kernels_say_nothing_of_clocks(tmp_path: Path) -> None:
     assert "too few collectives" in clocks(trace)[1]["why_not"]
 
 
+@slow
 def test_ranks_that_share_no_group_with_the_first_are_aligned_by_those_between(
     tmp_path: Path,
 ) -> None:
@@ -151,6 +156,7 @@ def test_files_of_a_larger_job_that_name_no_group_are_not_paired(tmp_path: Path)
     assert any("nothing says which ranks join them" in note for note in report_of(trace).notes)
 
 
+@slow
 def test_the_only_group_of_several_ranks_is_that_of_kernels_without_a_name(tmp_path: Path) -> None:
     groups = [{"pg_name": "0", "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "ranks": [0]}]
     info = {"distributedInfo": {"world_size": 4, "pg_config": groups}}

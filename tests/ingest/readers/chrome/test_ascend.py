@@ -12,6 +12,7 @@ import pytest
 from stepscope.analyzers.latency.gpu_time import on_gpu
 from stepscope.analyzers.summary.gpu_use import gpu_use, kernel_sums, with_cores
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 Event = dict[str, Any]
 HOST, CANN, NPU, HCCL, OVERLAP = 40960, 40991, 41408, 41504, 41600
@@ -289,6 +290,7 @@ def test_pipes_that_were_measured_are_not_called_simulated(tmp_path: Path) -> No
     assert "simulator" not in opened(tmp_path, measured).manifest.producer
 
 
+@slow
 @pytest.mark.parametrize("make", [a_profile, kineto, simulated])
 def test_a_profile_that_was_cut_off_gives_what_is_whole(tmp_path: Path, make: Any) -> None:
     text = json.dumps(make())

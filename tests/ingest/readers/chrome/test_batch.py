@@ -19,6 +19,7 @@ from stepscope.ingest.readers.chrome.collect import collected
 from stepscope.ingest.readers.chrome.event import Event
 from stepscope.ingest.readers.chrome.frames import events_of
 from stepscope.ingest.storage.spool import packed, unpacked
+from tests.tiers import slow
 
 KEYS = st.sampled_from(["correlation", "External id", "x correlation", '"correlation"', "a"])
 NUMBERS = st.integers(-5, 10**20) | st.floats(allow_nan=False) | st.text(max_size=3) | st.none()
@@ -56,6 +57,7 @@ def test_packed_text_comes_back(texts: list[str | None]) -> None:
     assert unpacked("args", []).collect().is_empty()
 
 
+@slow
 @given(st.lists(st.sampled_from(["X", "i", "B", "s"])), st.sampled_from([-1, 0, 5, None]))
 def test_every_event_is_a_plain_slice_or_another(phs: list[str], dur: int | None) -> None:
     made = [{"ph": ph, "ts": 1, "dur": dur, "args": {"n": n}} for n, ph in enumerate(phs)]

@@ -11,6 +11,7 @@ import pytest
 
 from stepscope.analyzers.check.run import check
 from stepscope.ingest.trace import Trace
+from tests.tiers import slow
 
 Event = dict[str, Any]
 GROUPS = 24
@@ -140,6 +141,7 @@ def exported(worker: str = "Worker View", scheduler: str = "Scheduler View") -> 
     return events
 
 
+@slow
 @pytest.mark.parametrize(
     ("worker", "scheduler"), [("Worker View", "Scheduler View"), ("AICore View", "AICPU View")]
 )
@@ -188,6 +190,7 @@ def test_what_the_scheduler_dispatched_and_no_core_ran_stays_a_span(tmp_path: Pa
     assert trace.num_rows("core_spans") == 3
 
 
+@slow
 def test_rules_of_core_groups_judge_an_exported_swimlane(tmp_path: Path) -> None:
     skewed, booked = opened(tmp_path, exported()), exported()
     assert "COR003" in codes(skewed)
@@ -216,6 +219,7 @@ def test_lanes_of_other_names_are_no_cores(tmp_path: Path) -> None:
     assert trace.manifest.producer == "Chrome JSON"
 
 
+@slow
 def test_an_exported_swimlane_that_was_cut_off_gives_the_blocks_before(tmp_path: Path) -> None:
     text = json.dumps({"traceEvents": exported()})
     file = tmp_path / "cut.json"
@@ -230,6 +234,7 @@ def test_an_exported_swimlane_that_was_cut_off_gives_the_blocks_before(tmp_path:
     assert found[-1] == 3
 
 
+@slow
 @pytest.mark.parametrize(
     "odd", [{"taskId": None}, {"taskId": -1}, {"taskId": 1 << 70}, {"local_setup_us": "x"},
             {"local_setup_us": 1e12}]

@@ -94,6 +94,7 @@ def check_cut(layout: str, at: Iterable[int]) -> None:
         assert num_events(content[:length]) == num_whole(content[:length]), length
 
 
+@slow
 @looped("layout", ["spaced", "array"])
 def test_cut_near_the_end_of_an_event_or_at_some_byte_all_whole_events_are_kept(
     layout: str,
@@ -113,6 +114,7 @@ def test_cut_anywhere_all_whole_events_are_kept(layout: str) -> None:
     check_cut(layout, lengths(layout))
 
 
+@slow
 @pytest.mark.parametrize("layout", ["spaced", "compact", "pretty"])
 def test_a_cut_off_file_says_so(tmp_path: Path, layout: str) -> None:
     content = LAYOUTS[layout]
@@ -141,6 +143,7 @@ def test_a_file_cut_off_before_its_first_event_is_an_error(tmp_path: Path, conte
         open_bytes(tmp_path, content)
 
 
+@slow
 def test_a_gzip_file_cut_anywhere_gives_what_it_holds(tmp_path: Path) -> None:
     events = [slice_(f"event {number}", number, 1) for number in range(500)]
     packed = gzip.compress(json.dumps(events).encode())
@@ -263,6 +266,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")
 
 
+@slow
 @settings(max_examples=examples(200))
 @given(content=mutated())
 def test_mutated_files_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:

@@ -19,6 +19,7 @@ from stepscope.ingest.readers.chrome.split import EventStream
 from stepscope.ingest.readers.encodings.inflate import contents
 from tests.ingest.real_files import OWN_TORCH, profile
 from tests.looped import looped
+from tests.tiers import slow
 
 KINETO = (
     *OWN_TORCH,
@@ -77,6 +78,7 @@ LAYOUTS: tuple[dict[str, Any], ...] = (
 )  # fmt: skip
 
 
+@slow
 @given(alike(), st.sampled_from(LAYOUTS))
 def test_events_of_one_pass_are_the_events_one_by_one(
     made: list[dict[str, Any]], layout: dict[str, Any]
@@ -187,6 +189,7 @@ def test_a_window_that_was_damaged_is_read_alike_or_left(data: st.DataObject) ->
     assert_read_alike_or_left(bytes(window))
 
 
+@slow
 @pytest.mark.parametrize("name", KINETO)
 def test_a_real_file_in_one_pass_is_the_file_one_by_one(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -203,6 +206,7 @@ def every_event(file: Path) -> pl.DataFrame:
         return pl.concat(EventStream(held, file.name, Events.whole))
 
 
+@slow
 @given(
     st.from_regex(r"\A-?[0-9]{1,20}(\.[0-9]{0,9})?(e-?[0-9])?\Z"),
     st.sampled_from(["ts", "dur", "pid", "id"]),
@@ -228,6 +232,7 @@ def test_what_ends_a_string_ends_it_wherever_it_stands(
     assert_read_alike_or_left(f'{{"ph": "X", "name": "{name}", "ts": 1, "args": {args}}}'.encode())
 
 
+@slow
 @given(st.from_regex(r"\A[0-9]{1,21}[.eE}, ]?\Z"), st.sampled_from(["correlation", "External id"]))
 def test_the_number_of_a_launch_is_read_whole(number: str, key: str) -> None:
     assert_read_alike_or_left(

@@ -17,6 +17,7 @@ from stepscope.ingest.readers.chrome.times import nanoseconds
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import open_bytes, open_events, rows, slice_
 from tests.looped import looped
+from tests.tiers import slow
 
 NESTED_ARGS = {"Input Dims": [[1, 2], []], "of": {"depth": [{"x": "}, {"}, {"y": 1e-9}]}}
 
@@ -143,6 +144,7 @@ def test_asynchronous_events_pair_by_id_on_a_track_of_their_own(tmp_path: Path) 
     ]
 
 
+@slow
 @looped("ph", ["i", "I", "R", "P"])
 def test_instants_and_samples_have_no_duration(tmp_path: Path, ph: str) -> None:
     trace = open_events(tmp_path, {"ph": ph, "name": "mark", "ts": 3, "pid": "", "tid": ""})
@@ -264,6 +266,7 @@ def test_progress_tells_how_much_of_the_file_is_read(tmp_path: Path) -> None:
     assert told[-1] == ("reading", file.stat().st_size, file.stat().st_size)
 
 
+@slow
 def test_the_first_of_many_spans_can_be_asked_for(tmp_path: Path) -> None:
     event = b'{"ph":"X","name":"a","pid":1,"tid":1,"ts":%d,"dur":1,"args":{"a":%d}}'
     events = b",".join(event % (at, at) for at in range(400_000))
@@ -275,6 +278,7 @@ def test_the_first_of_many_spans_can_be_asked_for(tmp_path: Path) -> None:
     assert trace.sql("select args from spans limit 1 offset 9")["args"].item() == '{"a":9}'
 
 
+@slow
 @pytest.mark.parametrize("id2", [{}, "x", []])
 def test_what_tells_no_id_in_either_field_is_counted(tmp_path: Path, id2: object) -> None:
     halves = ({"ph": ph, "name": "io", "pid": 1, "ts": ts, "id2": id2} for ph, ts in ("b1", "e5"))

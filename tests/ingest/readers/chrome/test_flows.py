@@ -10,6 +10,7 @@ import pytest
 from stepscope.ingest.manifest import ReadReport
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import open_bytes, open_events, rows, slice_
+from tests.tiers import slow
 
 ENDS = ("flow", "end", "ts_ns", "track", "name", "category")
 THREAD = "process 1 / thread 1"
@@ -40,6 +41,7 @@ def test_a_slice_may_begin_pass_on_and_end_a_flow(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("yes", ["true", "1"])
 @pytest.mark.parametrize("no", ["false", "0", "null"])
 @pytest.mark.parametrize("flow", ["7", '"7"'])

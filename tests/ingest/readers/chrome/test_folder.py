@@ -20,6 +20,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows, slice_
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import GLOO
+from tests.tiers import slow
 
 ENDS_US = (1_000, 2_000, 3_000, 4_000, 5_000)
 
@@ -210,6 +211,7 @@ def test_a_clock_is_compared_over_the_rank_that_is_surest() -> None:
     assert offsets[1].least_ns == 200_000 + 500_000 - 2 * 10**6
 
 
+@slow
 def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) -> None:
     ranks = [shared_data / "kineto" / f"hta_sampled_rank-{rank}.json.gz" for rank in (0, 1)]
     for file in ranks:
@@ -225,6 +227,7 @@ def test_a_real_pair_of_ranks_is_one_trace(shared_data: Path, tmp_path: Path) ->
     assert any("clock of rank 1 is not compared" in note for note in report_of(trace).notes)
 
 
+@slow
 def test_two_ranks_over_gloo_are_one_trace_on_one_clock() -> None:
     """Both ran on one machine: the ends of what blocks until all have come agree."""
     files = [GLOO / f"rank{rank}.json.gz" for rank in (0, 1)]

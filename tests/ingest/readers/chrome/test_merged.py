@@ -21,6 +21,7 @@ from tests.ingest.kineto_files import num_accounted, open_events, rows, slice_
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import GLOO
 from tests.looped import looped
+from tests.tiers import slow
 
 STEP = "step[DECODE bs=32]"
 
@@ -45,6 +46,7 @@ def merge(folder: Path, *labels: str) -> dict[str, Any]:
     return together
 
 
+@slow
 def test_a_step_of_each_rank_is_that_rank_s(tmp_path: Path) -> None:
     trace = open_events(tmp_path, *merged("TP00-DP00-PP00-EP00", "TP01-DP00-PP00-EP00"))
 
@@ -57,6 +59,7 @@ def test_a_step_of_each_rank_is_that_rank_s(tmp_path: Path) -> None:
     assert sources(trace.manifest) == {"0": "TP00-DP00-PP00-EP00", "1": "TP01-DP00-PP00-EP00"}
 
 
+@slow
 @pytest.mark.parametrize("late_us", [0, 700])
 @pytest.mark.parametrize("has_seq", [True, False])
 def test_a_merged_file_is_what_the_folder_of_its_ranks_is(
@@ -140,6 +143,7 @@ def test_every_event_of_a_merged_file_is_accounted_for(tmp_path: Path) -> None:
     assert (0, "no rank") in rows(trace, "spans", "rank", "name")
 
 
+@slow
 @pytest.mark.parametrize("rank", ["TP00", "TP03-DP00", "TP00-DP00-PP00-EP00"])
 def test_processes_of_one_rank_are_that_rank_s(tmp_path: Path, rank: str) -> None:
     trace = open_events(tmp_path, *merged(rank, rank))
@@ -205,6 +209,7 @@ def test_a_folder_of_one_merged_file_is_that_file(tmp_path: Path) -> None:
     assert rows(Trace.open(tmp_path), "steps", "rank") == [0, 1]
 
 
+@slow
 def test_two_ranks_over_gloo_that_are_merged_are_what_their_folder_is(tmp_path: Path) -> None:
     folder = tmp_path / "ranks"
     folder.mkdir()

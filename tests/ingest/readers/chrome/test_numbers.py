@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from stepscope.ingest.readers.chrome.times import nanoseconds
 from tests.ingest.kineto_files import open_bytes, rows
+from tests.tiers import slow
 
 # What is written, and its nanoseconds; none where it stands for no time of this era.
 WRITTEN = [
@@ -76,6 +77,7 @@ def test_the_same_time_by_another_exponent_is_the_same(
     assert read == int((number * 1000).quantize(Decimal(1), ROUND_HALF_UP))
 
 
+@slow
 @pytest.mark.parametrize("field", ["ts", "dur"])
 def test_a_file_has_the_times_that_are_written_or_counts_what_it_skips(
     tmp_path: Path, field: str
@@ -103,6 +105,7 @@ CORRELATIONS = {
 }  # fmt: skip
 
 
+@slow
 @pytest.mark.parametrize("key", ["correlation", "External id"])
 def test_a_correlation_is_a_whole_number_however_it_is_written(tmp_path: Path, key: str) -> None:
     content = '[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1,"args":{"%s": %s}}]'

@@ -17,7 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import GLOO, OWN_TORCH, profile
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 FILES = (
     *OWN_TORCH,
@@ -48,6 +48,7 @@ def events_in(path: Path) -> list[dict[str, Any]]:
     return events
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_every_event_is_read_or_skipped_and_counted(name: str) -> None:
     path = profile(name)
@@ -60,6 +61,7 @@ def test_every_event_is_read_or_skipped_and_counted(name: str) -> None:
     assert trace.num_rows("flows") == sum(event["ph"] in "stf" for event in events)
 
 
+@slow
 @pytest.mark.parametrize("name", sampled(FILES, QUICK))
 def test_times_are_the_microseconds_of_the_file_to_the_nanosecond(name: str) -> None:
     path = profile(name)
@@ -110,6 +112,7 @@ def test_slices_of_a_track_nest_and_parents_enclose(name: str) -> None:
     assert (ends <= nested["outer_ts"] + nested["outer_dur"]).all()
 
 
+@slow
 def test_vllm_on_a_cpu_shows_its_133_steps(shared_data: Path) -> None:
     path = file(shared_data, "vllm_cpu_tiny_llama_preemptions")
     tags = [
@@ -234,6 +237,7 @@ def _num_elements(dims: list[Any]) -> int:
     return math.prod(shape)
 
 
+@slow
 @pytest.mark.parametrize("tenths", [1, 8])
 def test_of_a_file_that_was_cut_off_every_whole_event_is_read(tmp_path: Path, tenths: int) -> None:
     content = gzip.decompress((GLOO / "rank0.json.gz").read_bytes())

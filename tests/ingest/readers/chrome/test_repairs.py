@@ -11,8 +11,10 @@ from stepscope.ingest.errors import TraceError, UnknownFormat
 from tests.ingest.kineto_files import num_accounted, open_bytes, rows, slice_
 from tests.ingest.readers.chrome.test_events import report
 from tests.looped import looped
+from tests.tiers import slow
 
 
+@slow
 @looped(
     ("event", "reason"),
     [

@@ -12,7 +12,7 @@ from stepscope.ingest.trace import Trace
 from tests.conftest import ROOT
 from tests.ingest.readers.chrome import plain
 from tests.ingest.readers.chrome.plain import Number, PlainFile, Slice, decoded
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 SHARED = ROOT.parent / "shared"
 SAMPLES = sorted((ROOT / "sample_traces").rglob("*.json.gz"))
@@ -45,6 +45,7 @@ def as_read(file: Path) -> PlainFile:
     return plain
 
 
+@slow
 @pytest.mark.parametrize("file", sampled(FILES, SAMPLES), ids=lambda file: file.name)
 def test_a_whole_file_is_read_as_a_plain_reader_reads_it(file: Path) -> None:
     expected, found = plain.read(file), as_read(file)

@@ -32,6 +32,7 @@ from tests.ingest.readers.core_runtime.logs import (
     timed_out,
 )
 from tests.looped import looped
+from tests.tiers import slow
 
 ORDER = 1_000
 
@@ -263,6 +264,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")
 
 
+@slow
 @settings(max_examples=150)
 @given(content=mutated())
 def test_mutated_logs_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:
@@ -280,6 +282,7 @@ def test_mutated_logs_raise_nothing_but_our_errors(folder: Path, content: bytes)
     assert sum(report_of(trace).read.values()) + sum(report_of(trace).skipped.values()) == lines
 
 
+@slow
 def test_of_tasks_that_a_log_only_counts_no_more_are_listed_than_a_ring_holds(
     tmp_path: Path,
 ) -> None:

@@ -19,6 +19,7 @@ from stepscope.ingest.readers.encodings.compressed import BLOCK_BYTES
 from stepscope.ingest.readers.encodings.inflate import Inflater, inflated
 from stepscope.ingest.readers.encodings.unzstd import unzstd
 from tests.ingest.zstd_frames import framed, streamed
+from tests.tiers import slow
 
 TEXT = b"".join(b'{"ph":"X","name":"%d"},' % number for number in range(60_000))
 NOISE = hashlib.shake_256(b"noise").digest(300_000)
@@ -47,6 +48,7 @@ def test_what_comes_out_is_what_went_in(tmp_path: Path, compress: Compress) -> N
         assert read(tmp_path, compress(content)) == (content, None)
 
 
+@slow
 @given(
     st.lists(st.integers(1, 9 << 20), min_size=1, max_size=4),
     st.sampled_from([gzip.compress, framed, bytes]),
@@ -75,6 +77,7 @@ def by_zlib(content: bytes) -> list[bytes]:
     return found
 
 
+@slow
 @pytest.mark.parametrize("level", [0, 1, 9])
 def test_gzip_cut_anywhere_keeps_every_byte_that_can_be_had(tmp_path: Path, level: int) -> None:
     whole = gzip.compress(NOISE[:500] + TEXT[:5_000], level)
@@ -98,6 +101,7 @@ def test_what_is_before_the_damage_in_gzip_is_kept(
     assert damage.startswith("the gzip data is ")
 
 
+@slow
 def test_the_second_member_of_gzip_may_be_damaged_alone(tmp_path: Path) -> None:
     second = bytearray(gzip.compress(NOISE))
     second[100_000] ^= 1
@@ -108,6 +112,7 @@ def test_the_second_member_of_gzip_may_be_damaged_alone(tmp_path: Path) -> None:
     assert damage is not None
 
 
+@slow
 @pytest.mark.parametrize("size", [1, 3, 70_000])
 def test_zstd_frames_of_every_kind_follow_each_other(size: int) -> None:
     several = [
@@ -121,6 +126,7 @@ def test_zstd_frames_of_every_kind_follow_each_other(size: int) -> None:
     assert frames(b"".join(several), size) == (TEXT[:200_000] + NOISE + bytes(1_000_000), None)
 
 
+@slow
 def test_zstd_cut_anywhere_keeps_all_whole_blocks() -> None:
     content = TEXT[:400_000]
     whole = framed(content)

@@ -16,6 +16,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.looped import looped
+from tests.tiers import slow
 
 BEGIN_US = 1_700_000_000_000_000
 SECOND_US, SECOND = 10**6, 10**9
@@ -186,6 +187,7 @@ def test_fields_of_other_types_cost_no_span(tmp_path: Path, odd: Json) -> None:
     assert opened(tmp_path, answer(span("a", 0, 1) | odd)).num_rows("spans") == 1
 
 
+@slow
 def test_a_file_that_is_cut_off_keeps_every_whole_span(tmp_path: Path) -> None:
     whole = json.dumps(answer(request(1, 0, 1.5), request(2, 1, 1.5))).encode()
     file = tmp_path / "cut.json"

@@ -23,6 +23,7 @@ from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.hostile import use_or_refuse
 from tests.looped import looped
+from tests.tiers import slow
 
 pack = msgspec.msgpack.encode
 BIG = (1 << 64) - 1
@@ -157,6 +158,7 @@ def test_cut_anywhere_all_whole_messages_are_kept() -> None:
         assert messages.is_cut_off == (length not in ends)
 
 
+@slow
 def test_a_capture_cut_anywhere_is_read_or_refused(tmp_path: Path) -> None:
     for length in range(1, len(CAPTURE)):
         if length < len(MESSAGES[0]):
@@ -218,6 +220,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
+@slow
 @given(VALUES, st.binary(max_size=9))
 def test_the_end_of_any_message_is_found(value: Any, behind: bytes) -> None:
     packed = pack(value)

@@ -20,7 +20,7 @@ from stepscope.ingest.readers.text.split import NO_END, Lines
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import ATOM, LOGS, SGLANG, VLLM, open_log, report_of
 from tests.ingest.readers.hostile import use_or_refuse
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 MAY_DIFFER = ("tag", "ts_ns")
 QUICK = ("vllm", "sglang")
@@ -33,6 +33,7 @@ def read(content: bytes) -> tuple[list[str], dict[str, pl.DataFrame]]:
     return kinds, dict(log.rows.tables())
 
 
+@slow
 @pytest.mark.parametrize("engine", sampled(LOGS, QUICK))
 def test_cut_anywhere_all_whole_lines_are_kept(engine: str) -> None:
     content = LOGS[engine].encode()
@@ -48,6 +49,7 @@ def test_cut_anywhere_all_whole_lines_are_kept(engine: str) -> None:
             assert tables[name].head(len(frame)).equals(frame), (length, name)
 
 
+@slow
 @pytest.mark.parametrize("engine", sampled(LOGS, QUICK))
 def test_cut_anywhere_nothing_is_told_that_the_whole_log_does_not_tell(engine: str) -> None:
     content = LOGS[engine].encode()
@@ -123,12 +125,14 @@ def open_or_refuse(folder: Path, content: bytes) -> None:
     use_or_refuse(EngineLogReader(), file)
 
 
+@slow
 @settings(max_examples=150)
 @given(content=mutated())
 def test_mutated_logs_raise_nothing_but_our_errors(folder: Path, content: bytes) -> None:
     open_or_refuse(folder, content)
 
 
+@slow
 @settings(max_examples=100)
 @given(content=st.binary(max_size=300))
 @example(content=b"")

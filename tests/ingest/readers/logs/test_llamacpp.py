@@ -23,6 +23,7 @@ from tests.ingest.log_files import (
     report_of,
 )
 from tests.looped import looped
+from tests.tiers import slow
 
 MS = 1_000_000
 
@@ -122,6 +123,7 @@ def blamed(trace: Trace) -> dict[str, dict[str, float]]:
     }
 
 
+@slow
 @given(
     st.permutations([0, 1, 2]),
     st.permutations([0, 1, 2]),

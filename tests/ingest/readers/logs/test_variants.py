@@ -17,7 +17,7 @@ from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import LOGS, STATISTICS, VLLM, open_log, report_of
 from tests.ingest.readers.core_runtime.logs import RUNTIME_LOGS
 from tests.ingest.zstd_frames import framed
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 ITERATION = (
     "Iteration(7): 1 context requests, 8 context tokens, 2 generation requests, "
@@ -120,6 +120,7 @@ def test_iteration_statistics_are_the_same_however_they_are_laid_out(tmp_path: P
     assert steps == dict.fromkeys(SPREAD, (expected, {}))
 
 
+@slow
 def test_statistics_without_a_line_end_in_many_megabytes_are_read(tmp_path: Path) -> None:
     trace = open_log(tmp_path, json.dumps(ITERATIONS * 4_000))
 

@@ -23,6 +23,7 @@ from tests.ingest.readers.nsys.files import (
     thread,
     two_steps,
 )
+from tests.tiers import slow
 
 ODD: dict[str, tuple[object, object]] = {
     "no begin": (None, 5),
@@ -34,6 +35,7 @@ ODD: dict[str, tuple[object, object]] = {
 }
 
 
+@slow
 @pytest.mark.parametrize("what", ODD)
 def test_a_kernel_with_an_odd_time_is_counted_and_the_others_are_kept(
     tmp_path: Path, what: str

@@ -27,6 +27,7 @@ from tests.ingest.kineto_files import open_bytes, rows
 from tests.ingest.log_files import report_of
 from tests.ingest.real_files import shared_file
 from tests.looped import looped
+from tests.tiers import slow
 
 BEGIN = 1_700_000_000_000_000_000
 SECOND = 10**9
@@ -264,6 +265,7 @@ def test_answers_of_jaeger_and_tempo_hold_the_same_spans(tmp_path: Path, wrap: A
     assert rows(trace, "spans", "track") == ["vllm / vllm.llm_engine"]
 
 
+@slow
 @looped("indent", [None, 2])
 @looped("wrap", [
     lambda each: each,

@@ -18,7 +18,7 @@ from stepscope.ingest.readers.perfetto.packets import runs
 from stepscope.ingest.readers.perfetto.reader import PerfettoReader
 from stepscope.ingest.trace import Trace
 from tests.ingest.perfetto_files import event, pack
-from tests.tiers import examples, sampled
+from tests.tiers import examples, sampled, slow
 
 NUMBERS = st.integers(0, (1 << 64) - 1)
 TEXTS = st.text(max_size=4)
@@ -148,6 +148,7 @@ def test_messages_of_any_bytes_end_or_are_broken(messages: list[bytes]) -> None:
     assert (broken | (at == end)).all()
 
 
+@slow
 @pytest.mark.parametrize("every", sampled([1, 7], [7]))
 def test_a_file_cut_within_its_last_packets_keeps_all_whole_ones(
     tmp_path: Path, every: int

@@ -16,6 +16,7 @@ from tests.ingest.perfetto_files import event, open_packets, pack
 from tests.ingest.readers.perfetto.test_reader import NAMED, SLICE, report_of
 from tests.ingest.zstd_frames import framed
 from tests.looped import looped
+from tests.tiers import slow
 
 
 @pytest.mark.parametrize("kind", ["compressed_packets", "zstd_compressed_packets"])
@@ -33,6 +34,7 @@ def test_compressed_packets_are_read_within_their_limit(tmp_path: Path, kind: st
     assert "--max ratio=N raises it" in skipped
 
 
+@slow
 def test_a_file_cut_anywhere_keeps_its_whole_packets(tmp_path: Path) -> None:
     packets = [NAMED, *SLICE, event(20, 3, "b", debug_annotations=[{"name": "k", "int_value": 1}])]
     content = pack(*packets)

@@ -15,6 +15,7 @@ from tests.ingest.log_files import report_of
 from tests.ingest.perfetto_files import event, pack
 from tests.ingest.readers.chrome.test_folder import ENDS_US, assert_moved, first_ns, rank_file
 from tests.ingest.real_files import profile
+from tests.tiers import slow
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
@@ -139,6 +140,7 @@ def test_a_folder_of_files_that_are_cut_off_at_once_is_refused(tmp_path: Path) -
         Trace.open(tmp_path)
 
 
+@slow
 @pytest.mark.parametrize(
     "names", [("gloo_rank0", "gloo_rank1"), ("hta_sampled_rank-0", "hta_sampled_rank-1")]
 )

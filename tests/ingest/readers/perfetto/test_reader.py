@@ -15,6 +15,7 @@ from stepscope.ingest.manifest import ClockInfo, ReadReport
 from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.perfetto_files import LEGACY, content, event, open_packets, pack
+from tests.tiers import slow
 
 NAMED = {"track_descriptor": {"uuid": 1, "name": "t"}}
 SLICE = (event(10, 1, "a"), event(14, 2))
@@ -33,6 +34,7 @@ def arguments(trace: Trace) -> list[Any]:
     return [json.loads(text) if text else None for text in rows(trace, "spans", "args")]
 
 
+@slow
 @pytest.mark.parametrize("name", ["trace.bin", "trace.json", "x"])
 def test_a_file_is_known_by_its_content(tmp_path: Path, name: str) -> None:
     content = pack(NAMED, *SLICE)

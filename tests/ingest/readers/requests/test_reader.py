@@ -35,6 +35,7 @@ from tests.ingest.readers.requests.lists import (
     SERVING_SIM,
 )
 from tests.looped import looped
+from tests.tiers import slow
 
 
 def test_a_line_of_azure_s_is_an_arrival_at_its_time(tmp_path: Path) -> None:
@@ -87,6 +88,7 @@ def test_requests_of_aibrix_that_come_together_are_each_an_arrival(tmp_path: Pat
     assert report_of(trace).skipped == {"lines without a request": 1}
 
 
+@slow
 @pytest.mark.parametrize("text", [SERVING_SIM, BRIX])
 def test_a_workload_says_that_it_is_no_run(tmp_path: Path, text: str) -> None:
     trace = open_log(tmp_path, text)
@@ -160,6 +162,7 @@ def test_a_line_of_mooncake_s_that_is_no_request_is_counted(tmp_path: Path) -> N
         assert report.read["arrivals"] == 2, line
 
 
+@slow
 @looped("text", LISTS[:-1])
 def test_cut_anywhere_all_whole_lines_are_kept(tmp_path: Path, text: str) -> None:
     whole = rows(open_log(tmp_path, text), "lifecycle", *ARRIVAL)
@@ -202,6 +205,7 @@ def test_a_trace_of_it_is_the_workload_that_the_file_is(tmp_path: Path, text: st
     assert [each.arrival_ns for each in again] == [each.arrival_ns for each in told]
 
 
+@slow
 @settings(max_examples=100)
 @given(junk=st.binary(max_size=60), at=st.integers(0, 200), text=st.sampled_from(LISTS))
 def test_junk_raises_nothing_but_our_errors(

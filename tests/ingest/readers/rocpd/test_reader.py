@@ -14,6 +14,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.ingest.readers.rocpd.files import database, two_steps
+from tests.tiers import slow
 
 
 @pytest.fixture
@@ -127,6 +128,7 @@ def test_it_ends_at_the_limit_of_events(tmp_path: Path) -> None:
     assert not trace.manifest.closed
 
 
+@slow
 def test_wherever_it_is_cut_off_it_opens_or_is_refused_in_a_line(tmp_path: Path) -> None:
     many = two_steps()
     many["region"] += [many["region"][1] | {"id": 100 + place} for place in range(2_000)]

@@ -25,6 +25,7 @@ from tests.ingest.readers.rocprofv3.files import (
 )
 from tests.ingest.real_files import shared_file
 from tests.looped import looped
+from tests.tiers import slow
 
 Json = dict[str, Any]
 
@@ -126,6 +127,7 @@ def test_numbers_that_name_nothing_are_names_that_are_not_known(tmp_path: Path) 
     assert report_of(trace).repaired == {"end before begin taken as its begin": 1}
 
 
+@slow
 def test_a_file_cut_off_anywhere_keeps_whole_records_or_is_refused_with_a_line(
     tmp_path: Path,
 ) -> None:
@@ -159,6 +161,7 @@ def test_a_profile_without_a_record_is_refused_with_a_line(tmp_path: Path) -> No
         opened(tmp_path, {"metadata": {"pid": 7}})
 
 
+@slow
 @pytest.mark.parametrize("origin", ["written", "real"])
 def test_every_record_of_a_file_is_in_the_tables(tmp_path: Path, origin: str) -> None:
     file = tmp_path / "results.json.gz"

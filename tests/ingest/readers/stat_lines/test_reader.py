@@ -17,6 +17,7 @@ from stepscope.ingest.trace import Trace
 from tests.ingest.kineto_files import rows
 from tests.ingest.log_files import report_of
 from tests.looped import looped
+from tests.tiers import slow
 
 BEGIN_S = 1_787_306_400
 Json = dict[str, Any]
@@ -159,6 +160,7 @@ def test_fields_of_other_types_cost_no_record(tmp_path: Path, odd: Json) -> None
     assert report_of(trace).read == {"records of stats": 2}
 
 
+@slow
 def test_a_file_that_is_cut_off_keeps_the_whole_lines(tmp_path: Path) -> None:
     content = "".join(json.dumps(flat(number)) + "\n" for number in range(3))
     file = tmp_path / "cut.jsonl"

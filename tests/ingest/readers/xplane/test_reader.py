@@ -18,6 +18,7 @@ from tests.ingest.log_files import report_of
 from tests.ingest.readers.xplane.files import NS, Plane, field, fields_of, space, two_steps, varint
 from tests.ingest.real_files import OWN_PROFILES, profile, shared_file
 from tests.looped import looped
+from tests.tiers import slow
 
 STEP_COLUMNS = ("step", "ts_ns", "cpu_dur_ns", "gpu_ts_ns", "gpu_busy_ns", "dur_ns")
 
@@ -197,6 +198,7 @@ def test_a_length_beyond_all_ends_it_with_a_line(tmp_path: Path) -> None:
     assert report_of(trace).notes[0] == "14 bytes that are not fields passed over"
 
 
+@slow
 def test_wherever_the_file_is_cut_what_is_before_is_kept_or_it_is_refused_with_a_line(
     tmp_path: Path,
 ) -> None:
@@ -240,6 +242,7 @@ def test_the_same_is_read_in_blocks_of_any_size_and_compressed(tmp_path: Path) -
     assert rows(packed, "spans", "name", "ts_ns") == rows(plain, "spans", "name", "ts_ns")
 
 
+@slow
 @pytest.mark.parametrize("name", ["jax_cpu", "jax_conv_mi300"])
 def test_every_event_of_a_real_file_is_in_the_tables(name: str) -> None:
     file = profile(name) if name in OWN_PROFILES else shared_file(f"foreign/{name}.xplane.pb")
@@ -300,6 +303,7 @@ def test_of_a_real_file_that_was_cut_off_the_events_before_the_cut_are_kept(tmp_
     assert numbers[-1] > expected.total() // 2
 
 
+@slow
 def test_kernels_of_a_real_file_run_after_they_were_launched() -> None:
     trace = Trace.open(shared_file("foreign/jax_conv_mi300.xplane.pb"))
 
@@ -311,6 +315,7 @@ def test_kernels_of_a_real_file_run_after_they_were_launched() -> None:
     assert all(began[number] < ts for number, ts in ran)
 
 
+@slow
 @pytest.mark.parametrize("at_a_time", [1, 2, 3, 5])
 def test_arguments_are_the_same_however_few_are_written_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int

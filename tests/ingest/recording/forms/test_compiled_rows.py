@@ -18,6 +18,7 @@ from stepscope.ingest.recording.forms import rows
 from stepscope.ingest.recording.forms.rows import build_row, build_row_in_two, row_struct, stored
 from stepscope.ingest.recording.lasting import LASTING_TABLES
 from stepscope.ingest.schema import TABLES
+from tests.tiers import slow
 
 pytestmark = pytest.mark.skipif(rows.compiled is None, reason="the rows are not compiled")
 KINDS = (*TABLES, *LASTING_TABLES.values())
@@ -117,6 +118,7 @@ def both(build: Callable[[Side], Sequence[Callable[..., Any]]], size: int) -> An
     return sides
 
 
+@slow
 @given(tables(), st.data())
 def test_a_row_is_packed_alike(kind: tuple[Table, list[Column]], data: st.DataObject) -> None:
     table, given_ones = kind
@@ -139,6 +141,7 @@ def test_a_row_is_packed_alike(kind: tuple[Table, list[Column]], data: st.DataOb
     assert sides[0][0].left() == sides[1][0].left()
 
 
+@slow
 @given(tables(), st.data())
 def test_several_rows_are_packed_alike(
     kind: tuple[Table, list[Column]], data: st.DataObject
@@ -171,6 +174,7 @@ def test_several_rows_are_packed_alike(
     assert sides[0][0].left() == sides[1][0].left()
 
 
+@slow
 @given(tables(), st.data())
 def test_a_row_in_two_is_packed_and_completed_alike(
     kind: tuple[Table, list[Column]], data: st.DataObject
@@ -225,6 +229,7 @@ def test_what_must_not_be_caught_is_not(way: str, monkeypatch: pytest.MonkeyPatc
     assert side.told == []
 
 
+@slow
 def test_what_records_rows_goes_with_its_recorder() -> None:
     table = TABLES[0]
     columns = stored(table, list(table.given))

@@ -16,8 +16,10 @@ from tests.app.tui.stage import (
     settle,
     state_of,
 )
+from tests.tiers import slow
 
 
+@slow
 async def test_a_value_is_drawn_with_a_mark_at_where_one_stands() -> None:
     async with opened(conflict_trace(), RESULT) as pilot:
         await look_for(pilot, "value kv_blocks_free", "V")
@@ -44,6 +46,7 @@ async def test_a_click_on_the_line_of_a_value_goes_there() -> None:
         assert abs(mark.index("^") - 29) <= 1
 
 
+@slow
 async def test_a_wrong_value_is_said_and_an_empty_one_draws_nothing() -> None:
     async with opened(conflict_trace(), RESULT, NARROW) as pilot:
         await look_for(pilot, "num_wating", "V")

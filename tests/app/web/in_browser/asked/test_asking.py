@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.app.web.in_browser.conftest import PATIENCE_MS, Visit, stand
 from tests.app.web.in_browser.hands import SMALL, Open
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -90,6 +91,7 @@ def of_another_revision(route: Route) -> None:
     route.fulfill(body=body.replace(b'"revision":0', b'"revision":7'))
 
 
+@slow
 def test_a_picture_that_cannot_be_had_holds_up_nothing_and_is_asked_for_again(apart: Page) -> None:
     for wrong in (gone, busy, cut, of_another_revision):
         check_asked_again(apart, wrong)

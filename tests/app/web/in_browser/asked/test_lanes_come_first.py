@@ -139,6 +139,7 @@ def test_no_rule_runs_before_a_page_asks_for_news(rules: HeldUp) -> None:
     assert rules.num_begun == 1
 
 
+@slow
 def test_lanes_and_what_is_said_are_there_before_plotly_is_fetched_and_it_is_busy_until_then(
     visit: Open, chromium: Browser
 ) -> None:

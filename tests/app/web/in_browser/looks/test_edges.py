@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.app.web.in_browser.hands import Open, press, sample
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 from tests.traces import trace_of
 
 pytestmark = pytest.mark.web
@@ -28,6 +28,7 @@ EDGES = """() => ["overview", "canvas"].map((id) => {
 })"""
 
 
+@slow
 @pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_load_of_all_time_has_the_edges_of_the_lanes(
     width: int, revisit: Open, sized: Page
@@ -40,6 +41,7 @@ def test_the_load_of_all_time_has_the_edges_of_the_lanes(
     assert load == pytest.approx(lanes, abs=1)
 
 
+@slow
 @pytest.mark.parametrize("width", sampled(WIDTHS, [1733]))
 def test_no_time_on_the_ruler_is_cut_at_its_end(width: int, visit: Open, sized: Page) -> None:
     sized.set_viewport_size({"width": width, "height": 800})
@@ -55,6 +57,7 @@ def test_no_time_on_the_ruler_is_cut_at_its_end(width: int, visit: Open, sized: 
     assert [each for each in times if each["to"] > each["room"] + 0.5] == []
 
 
+@slow
 def test_a_name_that_is_cut_ends_within_its_bar(visit: Open) -> None:
     """Letters are of many widths: by the mean of them a name of wide ones would reach beyond."""
     name = "WWWWWWWWWWMMMMMMMMMMiiiiiiiiiiiiiiiillllllllllllllllllllllllllllllllllllll"

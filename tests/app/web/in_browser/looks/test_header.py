@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.app.web.in_browser.hands import Open, sample
-from tests.tiers import sampled
+from tests.tiers import sampled, slow
 
 pytestmark = pytest.mark.web
 
@@ -22,6 +22,7 @@ HINT = """() => {
 }"""
 
 
+@slow
 @pytest.mark.parametrize("width", sampled(WIDTHS, [900, 2560]))
 def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
     width: int, revisit: Open, sized: Page
@@ -39,6 +40,7 @@ def test_the_top_bar_cuts_neither_the_run_nor_the_hint(
     assert help_button["x"] + help_button["width"] <= width
 
 
+@slow
 def test_all_charts_of_batches_are_in_sight_and_follow_the_drawer(revisit: Open) -> None:
     opened = revisit(sample(BEFORE))
     page = opened.go("?tab=overview")

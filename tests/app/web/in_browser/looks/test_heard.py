@@ -66,6 +66,7 @@ def test_lanes_are_an_outline_that_says_what_is_open_and_where_one_is(revisit: O
     expect(section).to_have_attribute("aria-expanded", "false")
 
 
+@slow
 def test_tab_leads_through_the_page_and_out_of_it(visit: Open) -> None:
     opened = visit(SMALL)
     page = opened.go()
@@ -83,6 +84,7 @@ def test_tab_leads_through_the_page_and_out_of_it(visit: Open) -> None:
     assert len(been) < 80
 
 
+@slow
 def test_help_takes_the_focus_and_gives_it_back(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()

@@ -61,6 +61,7 @@ def chart_colours(page: Page) -> set[str]:
     }
 
 
+@slow
 def test_page_canvas_and_charts_are_light_where_the_system_is(opened: Visit) -> None:
     page = opened.go("?finding=COR001.1")
 
@@ -69,6 +70,7 @@ def test_page_canvas_and_charts_are_light_where_the_system_is(opened: Visit) -> 
     assert light.colour(STATES[DECODE].colour, is_light=True) in chart_colours(page)
 
 
+@slow
 def test_the_switch_goes_over_to_the_other_and_is_remembered(opened: Visit) -> None:
     page = opened.go("?finding=COR001.1")
 
@@ -107,6 +109,7 @@ def test_the_page_follows_the_system_again_once_both_are_the_same(opened: Visit)
     assert page.evaluate(GROUND) == BLACK
 
 
+@slow
 def test_a_report_is_printed_in_light(chromium: Browser, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(document([loaded_of(conflict_trace())], lambda *_: None), encoding="utf-8")

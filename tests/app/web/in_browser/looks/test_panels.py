@@ -58,6 +58,7 @@ def test_edges_are_dragged_and_stay_where_they_were_put(opened: Visit) -> None:
     assert sizes(page) == put
 
 
+@slow
 def test_edges_are_moved_by_keys_that_move_nothing_else(opened: Visit) -> None:
     page = opened.go("?sel=0@50000")
     there = page.url
@@ -76,6 +77,7 @@ def test_edges_are_moved_by_keys_that_move_nothing_else(opened: Visit) -> None:
         assert page.url == there, name
 
 
+@slow
 def test_a_window_that_becomes_small_hides_no_panel_and_gives_back_what_was_wanted(
     opened: Visit,
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.app.web.in_browser.hands import SMALL, Open
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 
@@ -76,6 +77,7 @@ def compared(page: Page, seed: int, *given: Any) -> dict[str, Any]:
     return found
 
 
+@slow
 def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_other(
     revisit: Open,
 ) -> None:

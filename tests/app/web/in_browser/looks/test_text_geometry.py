@@ -19,6 +19,7 @@ SAMPLES = ("fcfs-preemption-before.trace", "vllm_crowd.trace", "torch_profiler_c
 SIZES = ((1000, 700), (1280, 800), (2560, 1440))
 
 
+@slow
 def test_every_tab_is_legible_at_two_sizes_and_axe_finds_nothing(visit: Open, sized: Page) -> None:
     """Around the drawer the page is the same on every tab: axe looks at it on the first."""
     sizes, is_there = (SIZES[0], SIZES[-1]), AXE.exists()

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from stepscope.analyzers.many_runs.trend import trend
 from stepscope.app.web.trend.figures_page import trend_page
 from tests.app.web.in_browser.conftest import PATIENCE_MS
+from tests.tiers import slow
 
 pytestmark = pytest.mark.web
 HOSTILE = "</script><script>owned = 1</script><img src=x onerror='owned = 1'><b>bold</b>"
@@ -52,6 +53,7 @@ def opened(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     assert wrong == []
 
 
+@slow
 def test_each_metric_is_drawn_and_a_change_point_is_named(opened: Opened) -> None:
     page = opened("dark")
 

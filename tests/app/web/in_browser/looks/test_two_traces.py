@@ -69,6 +69,7 @@ def test_compare_before_and_after(visit_both: OpenBoth) -> None:
     assert "B − A" in told(opened)
 
 
+@slow
 def test_times_of_a_stand_above_those_of_b(revisit_both: OpenBoth) -> None:
     opened = before_and_after(revisit_both)
     page = opened.go()
@@ -88,6 +89,7 @@ def test_times_of_a_stand_above_those_of_b(revisit_both: OpenBoth) -> None:
         assert sum(each == y for each, _ in times) >= 3
 
 
+@slow
 def test_the_other_of_a_lane_is_told_beside_what_is_selected(revisit_both: OpenBoth) -> None:
     opened = before_and_after(revisit_both)
     page = opened.go()

@@ -48,6 +48,7 @@ def desk(window: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     assert WRONG == []
 
 
+@slow
 def test_a_recent_trace_is_opened_by_a_click_and_another_one_from_its_page(
     desk: Page, profile: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_file_that_is_chosen_is_sent_and_opened(desk: Page, profile: Path) -> 
     expect(desk.locator("#page")).to_have_attribute("aria-busy", "false")
 
 
+@slow
 def test_a_file_that_is_dragged_onto_the_page_and_dropped_is_sent_and_opened(
     desk: Page, profile: Path
 ) -> None:
