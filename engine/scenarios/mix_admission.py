@@ -61,8 +61,10 @@ some 40% of makespan, where a scheduler's `barrier` costs 4%.
 core groups, instead of a batch: docs/formats.md.
 
 ## The table
-Per policy: the findings of COR001 and COR003, the makespan of a decode step's graph, the share of
-time in which AICs and AIVs compute, and how long MIX blocks wait from ready to their last start.
+Per policy: the findings of COR001 and COR003, how long AICs were held by MIX parts whose other
+parts had not started (`aic_held_us`, what a split costs), the makespan of a decode step's graph,
+the share of time in which AICs and AIVs compute, and how long MIX blocks wait from ready to their
+last start.
 `outcome` is how the run ended, and how many tasks of decode steps computed something wrong where
 contents are known; of a graph that stalled no time is told.
 `stepscope record mix-admission --variant all` prints it.
@@ -155,8 +157,8 @@ class MixAdmission:
     settings: Mapping[str, Setting] = field(default_factory=_settings)
     executors: tuple[str, ...] = ("clusters",)
     columns: tuple[str, ...] = (
-        "policy", "COR001", "COR003", "makespan_us", "aic_use", "aiv_use", "mix_wait_p50_us",
-        "mix_wait_max_us", "outcome",
+        "policy", "COR001", "COR003", "aic_held_us", "makespan_us", "aic_use", "aiv_use",
+        "mix_wait_p50_us", "mix_wait_max_us", "outcome",
     )  # fmt: skip
 
     def record(self, variant: str, out: Path | None, options: Options = DEFAULTS) -> RunResult:

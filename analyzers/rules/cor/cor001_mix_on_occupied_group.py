@@ -13,7 +13,8 @@ computes nothing until the last one starts. On hardware that does not queue, the
 core that executes something else: the conflict is undefined behaviour and hard to diagnose.
 
 ## Example
-    qk_pv 7/8 took AIC AIV0 of group 2 while push 31/32 held AIV1 for 3.0 µs more
+    qk_pv 7/8 took AIC AIV0 of group 2 while push 31/32 held AIV1 for 3.0 µs more; its parts started
+    3.0 µs apart
 
 The scheduler asked whether the group's AIC was free. It was; AIV1 was not asked.
 
@@ -76,10 +77,11 @@ class MixOnOccupiedGroup:
     def _finding(self, row: Mapping[str, Any]) -> Finding:
         left_ns = row["holder_left_ns"]
         for_more = f" for {duration(left_ns)} more" if left_ns and row["is_measured"] else ""
-        message = (
-            f"{row['label']} {row['conflict']}{' and never ended' if left_ns is None else for_more}"
-        )
         known = row if row["is_measured"] else {}
+        held_ns = known.get("held_idle_ns")
+        apart = f"; its parts started {duration(held_ns)} apart" if held_ns else ""
+        until = " and never ended" if left_ns is None else for_more
+        message = f"{row['label']} {row['conflict']}{until}{apart}"
         evidence: Evidence = {
             "block": row["label"],
             "took": row["took"],

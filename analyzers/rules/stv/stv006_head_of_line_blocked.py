@@ -104,11 +104,16 @@ class HeadOfLineBlocked:
     limit: int = 50
 
     def applies(self, trace: Trace) -> bool:
-        """Tell whether it is known what held requests back, or how many slots there are."""
-        tells_why = knows(trace, *_WHY)
+        """Tell whether it is known what held requests back, and how many of the slots were taken.
+
+        Where slots alone are what a request needs, decisions do not replace `num_running`: a
+        request that waits beside a free slot is left out by no decision.
+        """
+        has_reasons = knows(trace, *_WHY)
         is_all = num_slots(trace) is not None and not knows(trace, "steps.kv_blocks_total")
-        room = tells_why or ((is_all or _is_alone(trace)) and knows(trace, "steps.num_running"))
-        return room and has_arrivals(trace)
+        if is_all or _is_alone(trace):
+            return knows(trace, "steps.num_running") and has_arrivals(trace)
+        return has_reasons and has_arrivals(trace)
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank and way, with the number of requests that were blocked."""

@@ -21,7 +21,8 @@ def test_a_mix_that_takes_the_aic_while_an_aiv_is_running_is_found() -> None:
     assert (found.task, found.core, found.group, found.step) == (2, 2, 0, 1)
     assert (found.ts_ns, found.end_ns) == (5_000, 8_000)
     assert found.message == (
-        "qk_pv 7/8 took AIC AIV0 of group 0 while push 31/32 held AIV1 for 3.0 µs more"
+        "qk_pv 7/8 took AIC AIV0 of group 0 while push 31/32 held AIV1 for 3.0 µs more; "
+        "its parts started 3.0 µs apart"
     )
     assert found.evidence == {
         "block": "qk_pv 7/8",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 import pytest
 
 from stepscope.analyzers.findings.finding import Finding
@@ -164,6 +165,17 @@ def test_a_protocol_with_one_slot_makes_all_but_the_first_wait(
     found = HeadOfLineBlocked().check(record("ep-multiplexing", "before", requests=requests))
 
     assert sum(each.count for each in found) == num_found
+
+
+def test_with_decisions_and_slots_it_judges_only_where_it_is_known_how_many_run(
+    record: Record,
+) -> None:
+    trace = record("ep-multiplexing", "before")
+    nothing = pl.lit(None, pl.Int64).alias("num_running")
+    steps = trace.steps.with_columns(nothing)
+
+    assert HeadOfLineBlocked().applies(trace)
+    assert not HeadOfLineBlocked().applies(trace.replacing({"steps": steps}, trace.manifest))
 
 
 @slow
