@@ -155,6 +155,10 @@ def _apply(rule: Rule, trace: Trace) -> tuple[list[Finding], tuple[str, ...]]:
         raise StepscopeError(what, where=trace.name, todo=todo) from error
 
 
+msgspec.json.Decoder(Finding)
+# Makes the type known: two threads that are the first to convert one crash msgspec 0.22.
+
+
 def _found(rule: Rule, trace: Trace) -> list[Finding]:
     """What a rule finds, held against what a finding is: rules are other people's code, too."""
     found = list(rule.check(trace))

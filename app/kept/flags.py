@@ -54,6 +54,9 @@ class Flag:
 Named = Mapping[str, Flag]
 
 
+_FLAGS = msgspec.json.Decoder(dict[str, Flag | Old])
+
+
 class Flags:
     """The flags of one trace; they live as long as the process where `path` is None."""
 
@@ -211,7 +214,7 @@ def _signature(file: Path | None) -> object:
 def _read(file: Path | None) -> dict[str, Flag]:
     """The flags of a file; none where it is missing, ConfigError where it is damaged."""
     try:
-        kept = msgspec.json.decode(file.read_bytes(), type=dict[str, Flag | Old]) if file else {}
+        kept = _FLAGS.decode(file.read_bytes()) if file else {}
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError, ValueError) as error:

@@ -106,6 +106,10 @@ VALUES: Mapping[str, Any] = {
     "revision.data": int | Align,
 }
 """What each input of a callback holds."""
+_CALL = msgspec.json.Decoder(Asked)
+for _type in VALUES.values():
+    # msgspec 0.22 crashes when two threads are the first to decode a type, so import does it.
+    msgspec.json.Decoder(_type)
 
 
 def refuse(app: Dash) -> None:
@@ -143,7 +147,7 @@ def _check(app: Dash, body: bytes) -> None:
 
 def _read(body: bytes) -> Asked:
     try:
-        asked = msgspec.json.decode(body, type=Asked)
+        asked = _CALL.decode(body)
         for each in (*asked.inputs, *asked.state):
             msgspec.convert(each.value, VALUES.get(each.name, Any))
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors

@@ -199,10 +199,13 @@ def _name_of(wanted: Asked) -> str:
     return f"{name}.trace"
 
 
+_SAID = msgspec.json.Decoder(Said)
+
+
 def _read(line: bytes) -> Said:
     """What a line says; nothing where it is none, as a library may print what it likes."""
     try:
-        return msgspec.json.decode(line, type=Said)
+        return _SAID.decode(line)
     except msgspec.DecodeError:
         return Said()
 

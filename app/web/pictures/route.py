@@ -40,6 +40,9 @@ class PictureQuery(Struct):
     revision: int | Align = 0
 
 
+_QUERY = msgspec.json.Decoder(PictureQuery)
+
+
 def answer_pictures(server: Flask, source: Source) -> None:
     """Answer the page's questions for pictures of what a source gives."""
 
@@ -57,7 +60,7 @@ def answer_pictures(server: Flask, source: Source) -> None:
 
 def _read(body: bytes) -> PictureQuery:
     try:
-        return msgspec.json.decode(body, type=PictureQuery)
+        return _QUERY.decode(body)
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         abort(400, f"cannot be read: {error}")
 
