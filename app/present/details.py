@@ -32,6 +32,7 @@ from stepscope.app.present.facts import (
 )  # fmt: skip
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
 from stepscope.app.present.inspected.engine_gap import gap_blocks
+from stepscope.app.present.inspected.slot_stay import slot_blocks
 from stepscope.app.present.inspected.span_wait import wait_blocks
 from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
@@ -102,6 +103,7 @@ def span_blocks(
         state = timeline.row(span.ref).get("category") or "span"
     yield Title(span.label or state)
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
+    yield from slot_blocks(span, timeline, trace)
     yield from wait_blocks(span, timeline, trace)
     yield from _facts(client_ids(span, timeline, trace))
     yield Heading("when")
@@ -115,7 +117,7 @@ def span_blocks(
     if found := arguments(span, timeline):
         yield Heading("arguments")
         yield from _facts(found)
-    if who := timeline.request_of(span.lane):
+    if who := timeline.request_in(span):
         yield Links((Link("its request", AtRequest(*who)),))
 
 

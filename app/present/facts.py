@@ -18,6 +18,8 @@ from stepscope.app.debug.shown.site_source import in_short
 from stepscope.app.palette import STATES
 from stepscope.app.present.where import lane_name, lane_of, when, where_parts
 from stepscope.app.timeline import Lane, SpanView, Timeline
+from stepscope.app.timeline.lanes.slots import SLOTS
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.units import count, duration
 from stepscope.ingest.derive.npu import TASK_TYPE, core_shape
 from stepscope.ingest.trace import Trace
@@ -25,7 +27,8 @@ from stepscope.ingest.trace import Trace
 MAX_ARGUMENTS = 60
 LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
 """Columns in nanoseconds that are not moments."""
-SHOWS_NOTHING = {"counters": "unknown", "requests": "not there", "steps": "no step"}
+SHOWS_NOTHING = {"counters": "unknown", "requests": "not there", "steps": "no step",
+                 SLOTS: "empty", WAITING_QUEUE: "no request"}  # fmt: skip
 """What a lane is said to show where it shows nothing; whatever runs something is idle."""
 
 

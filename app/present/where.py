@@ -19,6 +19,8 @@ def lane_name(lane: Lane) -> str:
     """A lane by group and label: `group 2 · AIV1`, `request 19`, `engine`."""
     if lane.section == "requests":
         return " · ".join(part for part in (lane.group, f"request {lane.label}") if part)
+    if lane.section == "waiting queue":
+        return " · ".join(part for part in (lane.group, f"queue {lane.label}") if part)
     return " · ".join(part for part in (lane.group, lane.label) if part)
 
 

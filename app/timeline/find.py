@@ -19,9 +19,9 @@ from stepscope.app.timeline.lanes.tracks import PYTHON_FUNCTION
 from stepscope.app.timeline.picture import Ref, SpanView
 from stepscope.ingest.trace import Trace
 
-KINDS = ("step", "request", "core", "group", "task", "span")
+KINDS = ("step", "request", "core", "group", "slot", "position", "task", "span")
 MAX_NAMES = 200
-NUMBERED = re.compile(r"(?:(step|core|group)\s*)?([0-9]{1,18})")
+NUMBERED = re.compile(r"(?:(step|core|group|slot|position)\s*)?([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from functools import cached_property, lru_cache
@@ -22,9 +23,12 @@ from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.counters import Series, counters
 from stepscope.app.timeline.lanes.kept_layout import layout_of
 from stepscope.app.timeline.lanes.lane import Ints, Lane
+from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS
-from stepscope.app.timeline.listed.by_lane import ListedSpans
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
+from stepscope.app.timeline.listed.by_lane import OF_REQUESTS, ListedSpans
+from stepscope.app.timeline.listed.labels import OWNER
 from stepscope.app.timeline.load import LoadOverTime, load_of
 from stepscope.app.timeline.picture import Picture, Ref, Spans, SpanView
 from stepscope.app.timeline.profile.colouring import Colours, recoloured
@@ -37,6 +41,8 @@ from stepscope.ingest.trace import Trace
 if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
+MOST_OPEN = 12
+"""Lanes of slots or of the waiting queue up to which these are not collapsed at first."""
 MAX_LISTED = 64
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
 
@@ -99,8 +105,10 @@ class Timeline:
     @cached_property
     def collapsed_at_first(self) -> frozenset[str]:
         """The sections that are collapsed until they are asked for, where there are others."""
-        sections = {lane.section for lane in self.lanes}
-        return frozenset({PYTHON}) if sections > {PYTHON} else frozenset()
+        num_lanes = Counter(lane.section for lane in self.lanes)
+        long = {name for name in (SLOTS, WAITING_QUEUE) if num_lanes[name] > MOST_OPEN}
+        collapsed = frozenset({PYTHON, *long} & {*num_lanes})
+        return collapsed if {*num_lanes} > collapsed else frozenset()
 
     @cached_property
     def kinds(self) -> frozenset[int]:
@@ -168,7 +176,11 @@ class Timeline:
     def sums(self, lane: int, t0: int, t1: int) -> dict[int, Sum]:
         """What each state took of [t0, t1) in a lane; empty for a counter."""
         found = self._listed.index_of(lane)
-        return {} if found is None else found[0].sums(found[1], t0, t1)
+        sums = {} if found is None else found[0].sums(found[1], t0, t1)
+        if sums and self.lanes[lane].section == WAITING_QUEUE:  # whose shades are no states
+            whole = [sum(part) for part in zip(*sums.values(), strict=True)]
+            return {palette.WAITING: Sum(*whole)}
+        return sums
 
     def series(self, lane: int, t0: int, t1: int, width: int) -> Series | None:
         """Values of a counter lane in a window; None on any other lane."""
@@ -257,6 +269,17 @@ class Timeline:
         name = self._names[lane]
         about = (subject for kind, subject in name.about if kind == "request")
         return next(((name.rank, str(each)) for each in about), None)
+
+    def request_in(self, span: SpanView) -> tuple[int, str] | None:
+        """The request that a span is about: its lane's, or who is in the slot or the queue."""
+        who = self.request_of(span.lane)
+        column = OWNER.get(span.ref[0])
+        if who or column is None or self.lanes[span.lane].section not in OF_REQUESTS:
+            return who
+        row = self.row(span.ref)
+        if row.get(column) is None or self.lane_of_request(row["rank"], row[column]) is None:
+            return None
+        return row["rank"], row[column]
 
     def find(self, text: str, limit: int = 50) -> list[Hit]:
         """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""

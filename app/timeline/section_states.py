@@ -22,7 +22,9 @@ from stepscope.app.palette import (
     State,
 )
 from stepscope.app.timeline.area.span_names import OF_REQUESTS
+from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.tracks import SAYS
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
 
@@ -30,8 +32,10 @@ ORDER = (
     FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE, UNKNOWN,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
+OF_SLOTS = {IDLE: "in no batch", HELD: "old tokens remain"}
 NAMES = {
     "requests": OF_REQUESTS,
+    SLOTS: OF_SLOTS,
     "core groups": {state: f"{name}: {CORES[name]}" for state, name in
                     ((AIC, "AIC"), (AIV, "AIV"), (MIX, "MIX"))},
 }  # fmt: skip
@@ -43,7 +47,8 @@ def states_in(
 ) -> list[tuple[State, str]]:
     """The states that the spans of a section show in this trace, each with its name there."""
     named = NAMES.get(section, {})
-    kinds = timeline.kinds_of(section) if section not in SAYS else frozenset()
+    is_shaded = section in SAYS or section == WAITING_QUEUE
+    kinds = frozenset[int]() if is_shaded else timeline.kinds_of(section)
     return [
         (STATES[kind], named.get(kind, "unknown" if kind == UNKNOWN else STATES[kind].name))
         for kind in ORDER
@@ -62,7 +67,7 @@ def word_of(kind: int, timeline: Timeline) -> str:
     alone has, else as the palette does.
     """
     own = {
-        OF_REQUESTS.get(kind) if section == "requests" else None
+        NAMES[section].get(kind) if section in (SLOTS, "requests") else None
         for section in {lane.section for lane in timeline.lanes}
         if kind in timeline.kinds_of(section)
     }
@@ -73,7 +78,9 @@ def word_of(kind: int, timeline: Timeline) -> str:
 def state_of(span: SpanView, timeline: Timeline) -> str:
     """What a span is in, in the words of its section."""
     section = timeline.lanes[span.lane].section
-    own = OF_REQUESTS.get(span.state) if section == "requests" else None
+    if section == WAITING_QUEUE:
+        return STATES[WAITING].name
+    own = NAMES[section].get(span.state) if section in (SLOTS, "requests") else None
     if own is None and span.state == UNKNOWN and section not in SAYS:
         return "unknown"
     return own or timeline.called(span.state)

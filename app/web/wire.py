@@ -21,7 +21,10 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import FIRST_KEYS, section_of
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.tracks import SAYS
+from stepscope.app.timeline.lanes.waiting_queue import ABOUT as ABOUT_QUEUE
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.timeline.section_states import about_steps, states_in
 from stepscope.app.timeline.viewport import MIN_SPAN_NS, PAN, WHEEL, ZOOM
 from stepscope.app.web.loaded import LoadedTrace
@@ -107,6 +110,8 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
         "steps": f"{about_steps(loaded.timeline)}{budgeted}",
         "core groups": f"{NAMES_OF_CORES} · hatched: held, waiting for its group",
         "requests": " · ".join(name for _, name in states_in("requests", loaded.timeline)),
+        SLOTS: " · ".join(name for _, name in states_in(SLOTS, loaded.timeline)),
+        WAITING_QUEUE: ABOUT_QUEUE,
         **SAYS,
     }
 

@@ -66,8 +66,12 @@ def intervals_of(tables: Mapping[str, pl.LazyFrame]) -> dict[str, pl.LazyFrame]:
 
 
 def holds(allocations: pl.LazyFrame) -> pl.LazyFrame:
-    """Claims, shares and moves with when each ended: by its owner's release, or the next claim."""
+    """Claims, shares and moves with when each ended: by its owner's release, or the next claim.
+
+    They keep `ref` where `allocations` numbers its rows by one.
+    """
     op = pl.col("op")
+    refs = [name for name in ("ref",) if name in allocations.collect_schema()]
     rows = allocations.filter(op.is_in(HANDS)).sort("rank", "seq", "ts_ns", maintain_order=True)
     is_taking, is_ending = op.is_in(TAKING), op.is_in(ENDING)
     place = pl.col("place")
@@ -77,7 +81,7 @@ def holds(allocations: pl.LazyFrame) -> pl.LazyFrame:
     ends = numbered.select("place", to_ns="ts_ns", to_seq="seq")
     told = numbered.with_columns(until=pl.min_horizontal(given, taken)).filter(~is_ending)
     ended = told.join(ends, left_on="until", right_on="place", how="left", maintain_order="left")
-    return ended.with_columns(dur_ns=pl.col("to_ns") - pl.col("ts_ns")).select(HOLDS.names)
+    return ended.with_columns(dur_ns=pl.col("to_ns") - pl.col("ts_ns")).select(*HOLDS.names, *refs)
 
 
 def turns(batch_rows: pl.LazyFrame, steps: pl.LazyFrame) -> pl.LazyFrame:

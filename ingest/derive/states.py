@@ -103,6 +103,11 @@ def request_states(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def unknown_admissions(lifecycle: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the requests of which nobody knows when they were let in: rank, request."""
+    return _without_admission(lifecycle)[1].select(REQUEST)
+
+
 def _without_admission(lifecycle: pl.LazyFrame) -> tuple[pl.LazyFrame, pl.LazyFrame]:
     """First tokens of requests whose admission is not recorded, and which requests these are.
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from stepscope.ingest.derive.queue_positions import queue_positions
+from stepscope.ingest.derive.slot_spans import IDLE, old_tokens, slot_spans
 from stepscope.ingest.derive.states import (
     DELIVERY,
     FRONT_END,
@@ -31,6 +33,9 @@ def engine_slices(trace: Trace) -> list[pl.DataFrame]:
         _batch_rows,
         _states,
         _events,
+        _slots,
+        _old_tokens,
+        _queue,
         _core_spans,
         _pending,
         _held,
@@ -195,6 +200,38 @@ def _events(trace: Trace) -> pl.LazyFrame:
         "external_id",
     )
     return _slice(events, _request_track(), pl.col("event"), "lifecycle", shown)
+
+
+def _slots(trace: Trace) -> pl.LazyFrame:
+    """Who is in each slot, and what it does there."""
+    spans = slot_spans(trace).lazy().with_columns(ts_ns="from_ns", dur_ns=_lasts())
+    state = pl.col("state").replace(IDLE, "in no batch")
+    name = pl.format("{} {}", pl.col("request").fill_null("unknown request"), state)
+    shown = ("request", "state")
+    slices = _slice(spans, pl.format("slots / slot {}", "slot"), name, "slot", shown)
+    return slices.with_columns(_unfinished())
+
+
+def _old_tokens(trace: Trace) -> pl.LazyFrame:
+    """Tokens that an earlier request left in a slot that the next one uses."""
+    spans = old_tokens(trace).lazy().with_columns(ts_ns="from_ns", dur_ns=_lasts())
+    track = pl.format("slots / slot {} / old tokens", "slot")
+    shown = ("request", "num_tokens", "num_own")
+    return _slice(spans, track, pl.lit("old tokens"), "slot", shown).with_columns(_unfinished())
+
+
+def _queue(trace: Trace) -> pl.LazyFrame:
+    """Who is at each position of a waiting queue."""
+    spans = queue_positions(trace).lazy().with_columns(ts_ns="from_ns", dur_ns=_lasts())
+    queue = pl.when(pl.col("queue").is_not_null()).then(pl.format("{} / ", "queue"))
+    track = pl.format("waiting queue / {}position {}", queue.otherwise(pl.lit("")), "position")
+    name = pl.col("request").fill_null("unknown request")
+    slices = _slice(spans, track, name, "queue position", ("request", "position"))
+    return slices.with_columns(_unfinished())
+
+
+def _lasts() -> pl.Expr:
+    return pl.col("to_ns") - pl.col("from_ns")
 
 
 _CORE = ("core group {} / core {} {}", "group", "core", pl.col("core_kind").fill_null(""))

@@ -22,7 +22,9 @@ SEPARATOR = " / "
 FLOW_ENDS = ("start", "step", "finish")
 CHUNK_ROWS = 16 << 10
 _NOWHERE = "global"
-_SHOWN_FIRST = ("engine / steps", "engine / decisions", "requests / ")
+_SHOWN_FIRST = (
+    "engine / steps", "engine / decisions", "slots / ", "waiting queue / ", "requests / ",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from stepscope.app.present.blocks import (
 )
 from stepscope.app.present.where import when
 from stepscope.app.timeline import SpanView, Timeline
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.units import count, duration
 from stepscope.ingest.derive.states import ENDS, LEAVES
 from stepscope.ingest.errors import StepscopeError
@@ -127,12 +128,12 @@ def wait_of(trace: Trace, rank: int, request: str, from_ns: int, to_ns: int) -> 
 
 def wait_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
     """Why a request waited over a span; nothing of a span in which something ran."""
-    who = timeline.request_of(span.lane)
-    if who is None or span.state not in DID or not trace.manifest.clock.has_times:
+    who, did = timeline.request_in(span), _did(span, timeline)
+    if who is None or did is None or not trace.manifest.clock.has_times:
         return
     rank, request = who
     wait = wait_of(trace, rank, request, span.start_ns, span.end_ns)
-    yield Paragraph(wait.sentence(DID[span.state]))
+    yield Paragraph(wait.sentence(did))
     yield from _reason_table(wait)
     view = _view(trace, wait)
     chain = _chain(view, request) if wait.has_chain else None
@@ -145,6 +146,15 @@ def wait_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
         step = "" if chain.at.step is None else f", step {count(chain.at.step)}"
         yield Heading("what it waited for last", f"at {at}{step}")
         yield from why_blocks(chain)
+
+
+def _did(span: SpanView, timeline: Timeline) -> str | None:
+    """What a request did in a span in which nothing was computed for it; None in any other."""
+    lane = timeline.lanes[span.lane]
+    if lane.section == WAITING_QUEUE:
+        position = lane.label.removeprefix("position ").split(" ")[0]
+        return f"was at position {position} of the waiting queue for"
+    return DID.get(span.state)
 
 
 def _reason_table(wait: Wait) -> Iterator[Block]:

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stepscope.app.palette import WAITING
 from stepscope.app.timeline.area.span_names import Codes, SpanNames
-from stepscope.app.timeline.lanes.lane import Ints
-from stepscope.app.timeline.span_index import Section, SpanIndex
-from stepscope.app.timeline.spans.packed import concatenated
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
+from stepscope.app.timeline.span_index import Section
+from stepscope.app.timeline.spans.packed import Bytes, concatenated
 
 COLUMNS = {
     "lane": pl.Int32, "start": pl.Int64, "ns": pl.Int64, "is_cut": pl.Boolean, "kind": pl.UInt8,
@@ -60,20 +61,22 @@ def _of_section(area: Area, section: Section, names: SpanNames) -> pl.DataFrame:
     began = index.starts.stretches(low, high)
     ended = began + index.lengths.stretches(low, high)
     start, end = np.maximum(began, area.start_ns), np.minimum(ended, area.end_ns)
-    name, state = _called(index, places, ref, names)
+    kind = index.state[places]
+    if section.name == WAITING_QUEUE:  # whose shades tell requests apart
+        kind = np.full_like(kind, WAITING)
+    name, state = _called(index.table[places], kind, ref, names)
     is_cut = (began < area.start_ns) | (ended > area.end_ns)
     columns = {
         "lane": np.repeat(lanes, high - low), "start": start, "ns": np.maximum(end - start, 0),
-        "is_cut": is_cut, "kind": index.state[places], "name": name, "state": state,
+        "is_cut": is_cut, "kind": kind, "name": name, "state": state,
     }  # fmt: skip
     return pl.DataFrame(columns).cast(COLUMNS)  # type: ignore[arg-type]  # types by name
 
 
 def _called(
-    index: SpanIndex, places: Ints, ref: npt.NDArray[np.uint32], names: SpanNames
+    table: Bytes, kind: Bytes, ref: npt.NDArray[np.uint32], names: SpanNames
 ) -> tuple[Codes, Codes]:
-    table, kind = index.table[places], index.state[places]
-    name, state = np.zeros((2, len(places)), np.int32)
+    name, state = np.zeros((2, len(table)), np.int32)
     for code in np.unique(table).tolist():
         own = table == code
         name[own] = names.name(code, ref[own], kind[own])

@@ -18,7 +18,7 @@ from stepscope.ingest.trace import Trace
 
 Codes = npt.NDArray[np.int32]
 NO_CATEGORY = "no category"
-REQUESTS = ("batch_rows", "lifecycle")
+REQUESTS = ("batch_rows", "lifecycle", "allocations", "queue_order")
 OF_REQUESTS = {FRONT_END: "front end", IDLE: "in no batch", UNKNOWN: "running"}
 """Where a request's state is not called as in the palette; a legend has the same words."""
 

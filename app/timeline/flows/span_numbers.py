@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from stepscope.app.palette import HELD
 from stepscope.app.timeline.lanes.lane import TABLES, Ints
+from stepscope.app.timeline.listed.by_lane import OF_REQUESTS
 from stepscope.app.timeline.span_index import Section, SpanIndex
 
 NONE = -1
@@ -42,7 +43,8 @@ class SpanNumbers:
     def of_rows(self, table: str, rows: npt.ArrayLike) -> Ints:
         """The first span that stands for each row of a table, NONE where none does.
 
-        The time for which a core was held before a block is no span of that block.
+        The time for which a core was held before a block is no span of that block. Slots and the
+        waiting queue show rows again that the lanes of requests have.
         """
         if table not in self._of_rows:
             self._of_rows[table] = self._inverted(TABLES.index(table))
@@ -56,6 +58,8 @@ class SpanNumbers:
     def _inverted(self, code: int) -> Ints:
         own = []
         for section, first in zip(self.sections, self.first.tolist(), strict=False):
+            if section.name in OF_REQUESTS:
+                continue
             places = np.flatnonzero((section.index.table == code) & (section.index.state != HELD))
             own.append((section.index.ref[:][places], places + first))
         last = max((int(ref.max()) for ref, _ in own if len(ref)), default=-1)

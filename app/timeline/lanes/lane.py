@@ -18,7 +18,8 @@ from stepscope.ingest.trace import Trace
 Ints = npt.NDArray[np.int64]
 Subject = tuple[str, str | int | None]
 
-TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters")
+TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters", "allocations",
+          "queue_order", "slot_tokens")  # fmt: skip
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
 DIGITS = frozenset("0123456789")
 SPAN_COLUMNS = {

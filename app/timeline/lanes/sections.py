@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from stepscope.app.timeline.lanes.cores import core_lanes
 from stepscope.app.timeline.lanes.lane import LaneSpans
 from stepscope.app.timeline.lanes.requests import request_lanes
+from stepscope.app.timeline.lanes.slots import SLOTS, slot_lanes
 from stepscope.app.timeline.lanes.steps import step_lanes
 from stepscope.app.timeline.lanes.tracks import (
     COLLECTIVES,
@@ -16,15 +17,19 @@ from stepscope.app.timeline.lanes.tracks import (
     THREADS,
     Tracks,
 )
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE, queue_lanes
 from stepscope.ingest.trace import Trace
 
 OF_TABLES: dict[str, Callable[[Trace, int], LaneSpans]] = {
     "steps": step_lanes,
     "core groups": core_lanes,
+    SLOTS: slot_lanes,
+    WAITING_QUEUE: queue_lanes,
     "requests": request_lanes,
 }
 SECTIONS = (
-    "steps", "core groups", STREAMS, COLLECTIVES, "requests", THREADS, OTHERS, PYTHON,
+    "steps", "core groups", STREAMS, COLLECTIVES, SLOTS, WAITING_QUEUE, "requests", THREADS, OTHERS,
+    PYTHON,
 )  # fmt: skip
 """From the top; counters stand below all of them."""
 

@@ -9,13 +9,17 @@ from typing import Literal
 import numpy as np
 
 from stepscope.app.timeline.lanes.lane import TABLES, Lane
-from stepscope.app.timeline.listed.labels import STEP_OF_BATCH, Labels
+from stepscope.app.timeline.lanes.slots import SLOTS
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
+from stepscope.app.timeline.listed.labels import OF_REQUEST, OWNER, STEP_OF_BATCH, Labels
 from stepscope.app.timeline.picture import Spans, SpanView
 from stepscope.app.timeline.span_index import Section, SpanIndex
 from stepscope.app.timeline.spans.packed import Bytes, Ints
 from stepscope.ingest.trace import Trace
 
 Side = Literal["left", "right"]
+OF_REQUESTS = (SLOTS, WAITING_QUEUE)
+"""Sections of which each span is called by its request."""
 
 
 class ListedSpans:
@@ -23,7 +27,8 @@ class ListedSpans:
 
     def __init__(self, trace: Trace, lanes: Sequence[Lane], sections: Sequence[Section]) -> None:
         self._trace, self._sections = trace, sections
-        self._is_step = np.array([lane.section == "steps" for lane in lanes], np.bool_)
+        kinds = {"steps": 1} | dict.fromkeys(OF_REQUESTS, 2)
+        self._naming = np.array([kinds.get(lane.section, 0) for lane in lanes], np.uint8)
 
     @cached_property
     def _labels(self) -> Labels:
@@ -96,12 +101,18 @@ class ListedSpans:
         return [*map(SpanView._make, told)]
 
     def _labelled(self, lane: Ints, table: Bytes, ref: Ints, state: Bytes) -> list[str]:
-        is_step, labels = self._is_step[lane], np.empty(len(lane), object)
+        naming, labels = self._naming[lane], np.empty(len(lane), object)
         for code in np.unique(table).tolist():
-            for of_step in (False, True):
-                own = np.flatnonzero((table == code) & (is_step == of_step))
-                is_batch = of_step and TABLES[code] == "batch_rows"
-                named = STEP_OF_BATCH if is_batch else TABLES[code]
+            for kind in np.unique(naming).tolist():
+                own = np.flatnonzero((table == code) & (naming == kind))
                 if len(own):
+                    named = _named(TABLES[code], kind)
                     labels[own] = self._labels.of(named, ref[own], state[own].tolist())
         return list(labels)
+
+
+def _named(table: str, kind: int) -> str:
+    """What rows of a table stand for on a lane: of steps 1, of a section of requests 2."""
+    if kind == 1 and table == "batch_rows":
+        return STEP_OF_BATCH
+    return OF_REQUEST + table if kind == 2 and table in OWNER else table

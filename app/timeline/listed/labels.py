@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import TABLES
+from stepscope.app.timeline.lanes.texts_by_number import numbers
 from stepscope.app.timeline.listed.kept_rows import KeptRows
 from stepscope.app.timeline.profile.top_names import shown
 from stepscope.app.timeline.spans.packed import Ints
@@ -21,6 +22,11 @@ Row = dict[str, Any]
 
 STEP_OF_BATCH = "step of a batch"
 """What a row of a batch stands for where no row of `steps` tells of its step."""
+OF_REQUEST = "request of "
+"""Before a table's name: a row of it is called by its request alone."""
+OWNER = {"batch_rows": "request", "lifecycle": "request", "queue_order": "request",
+         "allocations": "owner"}  # fmt: skip
+"""The column of a table that has its request."""
 MOST_LABELS = 1 << 16
 """Labels that are kept, as who pans or zooms sees the same spans again."""
 PHASES = (palette.RECOMPUTE, palette.PREFILL, palette.DECODE)
@@ -71,6 +77,12 @@ def _spans(trace: Trace) -> KeptRows:
     return KeptRows(rows, trace.num_rows("spans"), lambda part: part)
 
 
+def _owners(table: str) -> Callable[[Trace], KeptRows]:
+    """Requests of rows: few texts, so that of millions of rows a number each is kept."""
+    column = pl.col(OWNER[table]).cast(pl.String).cast(numbers())
+    return lambda trace: _whole(trace.table(table).select(request=column))
+
+
 _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     "steps": lambda trace: _whole(
         trace.steps.select("step", "kind", "num_prefill_reqs", "num_decode_reqs")
@@ -80,6 +92,10 @@ _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     "lifecycle": lambda trace: _whole(trace.lifecycle.select("event", "cause")),
     "core_spans": _blocks,
     "spans": _spans,
+    "allocations": lambda trace: _whole(trace.allocations.select("op", "resource", "id")),
+    "queue_order": lambda trace: _whole(trace.queue_order.select("index")),
+    "slot_tokens": lambda trace: _whole(trace.slot_tokens.select("num_tokens")),
+    **{OF_REQUEST + table: _owners(table) for table in OWNER},
 }
 
 
@@ -136,6 +152,26 @@ def _span(row: Row, state: int) -> str:
     return shown(row["name"]) if row["is_executed"] else row["name"] or "unnamed"
 
 
+def _allocation(row: Row, state: int) -> str:
+    del state
+    return f"{row['op']} {row['resource']} {row['id']}"
+
+
+def _queue_order(row: Row, state: int) -> str:
+    del state
+    return f"position {row['index']}"
+
+
+def _slot_tokens(row: Row, state: int) -> str:
+    old = "old " * (state == palette.HELD)
+    return f"{old}tokens, {row['num_tokens']:,} in all"
+
+
+def _owner(row: Row, state: int) -> str:
+    del state
+    return row["request"] or "unknown request"
+
+
 _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "steps": (_step, ("step", "kind", "num_prefill_reqs", "num_decode_reqs")),
     "batch_rows": (_batch_row, ("num_tokens",)),
@@ -143,6 +179,11 @@ _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "lifecycle": (_lifecycle, ("event", "cause")),
     "core_spans": (_block, ("task", "block", "name", "num_blocks")),
     "spans": (_span, ("name", "is_executed")),
+    "allocations": (_allocation, ("op", "resource", "id")),
+    "queue_order": (_queue_order, ("index",)),
+    "slot_tokens": (_slot_tokens, ("num_tokens",)),
+    **{OF_REQUEST + table: (_owner, ("request",)) for table in OWNER},
 }
 """What says it, of which columns of a row."""
-assert _WORDING.keys() == _COLUMNS.keys() == {*TABLES, STEP_OF_BATCH} - {"counters"}
+assert _WORDING.keys() == _COLUMNS.keys()
+assert {*_WORDING} >= {*TABLES, STEP_OF_BATCH} - {"counters"}

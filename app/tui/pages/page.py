@@ -153,6 +153,8 @@ class Page(Widget, can_focus=True):
         found = view.selection.finding
         if found and found.request is not None:
             return found.rank or 0, found.request
+        if view.span is not None:
+            return view.timeline.request_in(view.span)
         return None if view.lane is None else view.timeline.request_of(view.lane)
 
     def flag_place(self, opened: Opened) -> Flag:

@@ -15,6 +15,8 @@ from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
 from stepscope.app.timeline.navigator import Navigator
+from stepscope.app.timeline.lanes.waiting_queue import ABOUT as ABOUT_QUEUE
+from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.timeline.section_states import about_steps, states_in
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
@@ -50,6 +52,7 @@ ABOUT = {
     "pinned": "lanes kept in sight",
     **{section: f"{says}  █ ▓ ▒ ░ categories" for section, says in SAYS.items()},
     **{section: f"{SAYS[section]}  █ ▓ ▒ ░ names" for section in (STREAMS, COLLECTIVES)},
+    WAITING_QUEUE: ABOUT_QUEUE,
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""

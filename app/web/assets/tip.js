@@ -16,7 +16,8 @@ function lines(shown, lane, model, otherwise) {
   if (!shown) return null;
   if ("value" in shown) return [name, amount(shown.value, shown.unit)];
   const { called, called_otherwise } = model.states[shown.state];
-  const state = otherwise ? called_otherwise : called;
+  const isQueue = lane.section === "waiting queue"; // whose shades tell requests apart
+  const state = isQueue ? "waiting" : otherwise ? called_otherwise : called;
   if ("share" in shown) return [name, `mostly ${state}, ${Math.round(100 * shown.share)}% busy`];
   const length = shown.end - shown.start;
   return [shown.label || state, `${name} · ${state} · ${duration(length)} from ${moment(shown.start, length)}`];

@@ -41,7 +41,11 @@ def _asked(loaded: LoadedTrace, view: View) -> Who | None:
     found = loaded.findings[view.finding] if view.finding else None
     if found and found.request is not None:
         return found.rank or 0, found.request
-    return loaded.timeline.request_of(view.point[0]) if view.point else None
+    if view.point is None:
+        return None
+    lane, since = view.point
+    span = loaded.timeline.at(lane, loaded.origin + since)
+    return loaded.timeline.request_of(lane) if span is None else loaded.timeline.request_in(span)
 
 
 def _ways(loaded: LoadedTrace, view: View, who: Who) -> Iterator[Component]:
