@@ -205,6 +205,9 @@ class _Queues:
 
     def __init__(self, sortings: Sequence[_Sorting], most: int, *, is_followed: bool) -> None:
         self._sortings, self._most, self._is_followed = sortings, most, is_followed
+        names = {each.queue for each in sortings}
+        self._entered = names.pop() if len(names) == 1 else None
+        """The queue that requests enter: which one is not recorded where there are several."""
         self._queues: dict[str | None, _Queue] = {}
         self._waiting: dict[int, tuple[_Queue, int]] = {}
         """The queue and the entry of each request that waits."""
@@ -225,7 +228,7 @@ class _Queues:
                 continue
             self._leave(number)
             if kind == ENTER:
-                queue, entry = self._named(None), self._entry(number, ref)
+                queue, entry = self._named(self._entered), self._entry(number, ref)
                 end = len(queue.entries)
                 queue.insert(end if index is None else min(max(index, 0), end), entry)
                 self._waiting[number] = queue, entry
@@ -245,7 +248,10 @@ class _Queues:
             queue.spans(requests)
             .join(entries, on="entry", how="left", maintain_order="left")
             .with_columns(
-                rank=pl.lit(rank), queue=pl.lit(name, pl.String), turn="number", table=is_recorded,
+                rank=pl.lit(rank),
+                queue=pl.lit(name, pl.String),
+                turn="number",
+                table=is_recorded,
                 num_positions=pl.lit(queue.longest),
             )
             .select(pl.col(column).cast(kind) for column, kind in POSITIONS.items())

@@ -63,12 +63,11 @@ def old_tokens(trace: Trace) -> pl.DataFrame:
         return _NO_TOKENS
     points = _token_points(trace, stays)
     own, left = pl.col("num_own"), pl.col("num_tokens").first().over("stay")
-    is_kept = (left > 0) & (pl.col("num_tokens").cum_min().over("stay") >= left)
-    points = points.with_columns(
-        is_old=pl.when(own.is_null()).then(is_kept).otherwise(pl.col("num_tokens") > own)
-    )
+    is_kept = pl.col("num_tokens").cum_min().over("stay") >= left
+    are_more = pl.when(own.is_null()).then(is_kept).otherwise(pl.col("num_tokens") > own)
+    points = points.with_columns(is_old=(left > 0) & are_more)
     following = pl.col("is_old").shift(-1).over("stay")
-    used = pl.when("is_claim").then(following.fill_null(pl.col("has_rows"))).otherwise(True)  # noqa: FBT003 - a literal
+    used = pl.when("is_claim").then(following.fill_null(pl.col("has_rows"))).otherwise(True)
     is_new = pl.col("is_old").ne(pl.col("is_old").shift(1)).fill_null(value=True).over("stay")
     shown = points.with_columns(is_old=pl.col("is_old") & used).with_columns(
         run=is_new.cum_sum().over("stay"),
@@ -207,9 +206,7 @@ def _token_points(trace: Trace, stays: pl.DataFrame) -> pl.DataFrame:
         number.forward_fill().over(SLOT).alias("stay"),
         pl.col("num_tokens", "ref").forward_fill().over(SLOT),
     ).filter(pl.col("stay") >= 0, pl.col("is_release").is_null())
-    of_stay = [
-        pl.col(name).first().over("stay") for name in ("request", "to_ns", "since")
-    ]
+    of_stay = [pl.col(name).first().over("stay") for name in ("request", "to_ns", "since")]
     points = points.with_columns(*of_stay, pl.col("num_tokens").fill_null(0))
     return _with_own(trace, points)
 
@@ -223,8 +220,7 @@ def _with_own(trace: Trace, points: pl.DataFrame) -> pl.DataFrame:
     rows = (
         _rows(trace)
         .select("rank", pl.col("slot").cast(pl.Int64), "request", "step", row_step="step",
-                came_with=pl.col("num_computed").fill_null(0),
-                length=pl.col("num_computed").fill_null(0) + pl.col("num_tokens").fill_null(0))
+                came_with="num_computed", length=pl.col("num_computed") + pl.col("num_tokens"))
         .collect()
         .sort("step", maintain_order=True)
     )  # fmt: skip
@@ -239,7 +235,7 @@ def _with_own(trace: Trace, points: pl.DataFrame) -> pl.DataFrame:
                    check_sortedness=False)
         .sort("at")
     )  # fmt: skip
-    has_rows = pl.col("came_with").is_not_null()
+    has_rows = pl.col("first_step").is_not_null()
     is_later = ~pl.col("is_claim") & (pl.col("row_step") >= pl.col("since"))
     own = pl.when(is_later).then("length").otherwise("came_with")
     return with_last.with_columns(has_rows=has_rows, num_own=own)

@@ -26,9 +26,7 @@ def slot_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `allocations` of slots and `batch_rows`; whoever is still there reaches `last_ns`."""
     if not _has_slots(trace):
         return LaneSpans((), [])
-    state = pl.col("state").replace_strict(
-        STATE_OF, default=palette.UNKNOWN, return_dtype=pl.UInt8
-    )
+    state = pl.col("state").replace_strict(STATE_OF, default=palette.UNKNOWN, return_dtype=pl.UInt8)
     spans = slot_spans(trace).with_columns(state=state, is_old=pl.lit(value=False))
     old = old_tokens(trace).with_columns(
         state=pl.lit(palette.HELD, pl.UInt8), is_old=pl.lit(value=True)

@@ -14,9 +14,9 @@ from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
-from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.lanes.waiting_queue import ABOUT as ABOUT_QUEUE
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
+from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.section_states import about_steps, states_in
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import (
