@@ -25,7 +25,7 @@ _ON_LIGHT = {
     "#E69F00": "#A36B0C", "#56B4E9": "#075B9A", "#009E73": "#28A77C", "#F0E442": "#AE910B",
     "#0072B2": "#3377BE", "#D55E00": "#A13204", "#CC79A7": "#82445B", "#8A8F98": "#7A808A",
     "#6D71DB": "#668FFB", "#F4A42C": "#AC821C", "#90FED5": "#1B652F", "#E0405A": "#F054A6",
-    "#A6ACF2": "#794495",
+    "#A6ACF2": "#794495", "#EAFF00": "#450066",
     "#7F8B9B": "#5B6472", "#F5B972": "#7A4E00",
 }  # fmt: skip
 """Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye.

@@ -59,6 +59,7 @@ STATES: tuple[State, ...] = (
     State("kernel", "#90FED5", "█", "label"),
     State("communication", "#E0405A", "▓", "label"),
     State("copy", "#A6ACF2", "░", "label"),
+    State("overwritten", "#EAFF00", "✗", "mark"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
@@ -67,11 +68,14 @@ STATES: tuple[State, ...] = (
     NAME, _, _, _, _, _, _,
     OTHER_NAME,
     GEMM, ATTENTION, KERNEL, COMMUNICATION, COPY,
+    OVERWRITTEN,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
 NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END)
 """States in which nothing is done: who waits or holds a core does nothing."""
+SEEN_FIRST = (OVERWRITTEN,)
+"""Faults: a pixel that has any of this shows it, however short it is."""
 NUM_SPAN_SHADES = NAME - SPAN
 NAMED = range(NAME, OTHER_NAME)
 """The names that took most of a profile, by their share: the colours of Okabe and Ito."""
@@ -80,7 +84,7 @@ OF_KINDS = {
     "copy": COPY,
 }  # fmt: skip
 """The state of what a device executed, by what it was for, where colours are by state."""
-IN_LEGEND = (*range(WAITING, COUNTER), *OF_KINDS.values())
+IN_LEGEND = (*range(WAITING, COUNTER), *OF_KINDS.values(), OVERWRITTEN)
 """States that a legend names; names of spans have entries of their own."""
 CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
 """What the names of core groups stand for, wherever they are shown."""

@@ -30,6 +30,11 @@ from stepscope.app.present.facts import (
     row_facts,
     whereabouts,
 )  # fmt: skip
+from stepscope.app.present.inspected.buffer_contents import (
+    access_blocks,
+    segment_blocks,
+    step_of_row,
+)
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
 from stepscope.app.present.inspected.engine_gap import gap_blocks
 from stepscope.app.present.inspected.slot_stay import slot_blocks
@@ -105,11 +110,16 @@ def span_blocks(
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
     yield from slot_blocks(span, timeline, trace)
     yield from wait_blocks(span, timeline, trace)
+    yield from segment_blocks(span, trace)
+    yield from access_blocks(span, timeline, trace)
     yield from _facts(client_ids(span, timeline, trace))
     yield Heading("when")
     yield Fact("starts", (when(span.start_ns, timeline, 1),))
-    yield Fact("ends", (when(span.end_ns, timeline, 1),))
-    yield Fact("takes", (duration(span.end_ns - span.start_ns),))
+    if span.ref[0] == "accesses" and span.start_ns == span.end_ns:
+        yield Fact("takes", ("not recorded: it is told when it was issued",))
+    else:
+        yield Fact("ends", (when(span.end_ns, timeline, 1),))
+        yield Fact("takes", (duration(span.end_ns - span.start_ns),))
     yield from path_blocks(span, timeline) if with_path else ()
     yield from flow_blocks(span, timeline, trace)
     yield Heading(f"{span.ref[0]} row {span.ref[1]:,}")
@@ -119,6 +129,8 @@ def span_blocks(
         yield from _facts(found)
     if who := timeline.request_in(span):
         yield Links((Link("its request", AtRequest(*who)),))
+    if (step := step_of_row(span, timeline)) is not None:
+        yield Links((Link(f"step {count(step)}", AtStep(step)),))
 
 
 def range_blocks(

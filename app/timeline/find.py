@@ -1,4 +1,4 @@
-"""Search: requests, steps, cores, groups, tasks and spans by what they are called."""
+"""Search: requests, steps, cores, groups, tasks, buffers and spans by what they are called."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import polars as pl
 
 from stepscope.analyzers.views.requests import external_ids
 from stepscope.app.printable import plain
+from stepscope.app.timeline.lanes.buffers import BUFFERS
+from stepscope.app.timeline.lanes.buffers import is_buffer
 from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
 from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.subjects import STEPS, Places
@@ -19,7 +21,9 @@ from stepscope.app.timeline.lanes.tracks import PYTHON_FUNCTION
 from stepscope.app.timeline.picture import Ref, SpanView
 from stepscope.ingest.trace import Trace
 
-KINDS = ("step", "request", "core", "group", "slot", "position", "task", "span")
+KINDS = (
+    "step", "request", "core", "group", "slot", "position", "task", "buffer", "stream", "span",
+)  # fmt: skip
 MAX_NAMES = 200
 NUMBERED = re.compile(r"(?:(step|core|group|slot|position)\s*)?([0-9]{1,18})")
 
@@ -73,6 +77,7 @@ class Finder:
             *self._requests(wanted, limit),
             *self._clients(wanted),
             *self._tasks(wanted),
+            *self._buffers(wanted, limit),
             *self._spans(wanted),
         ]
         return sorted(hits, key=lambda hit: _distance(hit, wanted))[:limit]
@@ -109,6 +114,18 @@ class Finder:
         )
         for _, lane_id, label in nsmallest(limit, named):
             yield self._lane_hit("request", label, lane_id)
+
+    def _buffers(self, wanted: str, limit: int) -> Iterator[Hit]:
+        """Buffers, and streams of those who use them, by their names."""
+        named = (
+            (_closeness(kind, lane.label, wanted), lane.id, kind, lane.label)
+            for lane in self._timeline.lanes
+            if lane.section == BUFFERS and not lane.depth
+            for kind in ("buffer" if is_buffer(lane) else "stream",)
+            if wanted.removeprefix(f"{kind} ").strip() in lane.label.casefold()
+        )
+        for _, lane_id, kind, label in nsmallest(limit, named):
+            yield self._lane_hit(kind, label, lane_id)
 
     def _clients(self, wanted: str) -> Iterator[Hit]:
         """Requests by the ids that their clients know them by."""

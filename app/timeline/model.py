@@ -20,6 +20,7 @@ from stepscope.app.timeline.flows.path import families
 from stepscope.app.timeline.flows.span_numbers import SpanNumbers
 from stepscope.app.timeline.flows.ties import Ties
 from stepscope.app.timeline.lane_rows import Row, outline
+from stepscope.app.timeline.lanes.buffers import BUFFERS
 from stepscope.app.timeline.lanes.counters import Series, counters
 from stepscope.app.timeline.lanes.kept_layout import layout_of
 from stepscope.app.timeline.lanes.lane import Ints, Lane
@@ -104,10 +105,14 @@ class Timeline:
 
     @cached_property
     def collapsed_at_first(self) -> frozenset[str]:
-        """The sections that are collapsed until they are asked for, where there are others."""
+        """The sections that are collapsed until they are asked for, where there are others.
+
+        Buffers are open where their contents were overwritten: that is what one has to see.
+        """
         num_lanes = Counter(lane.section for lane in self.lanes)
         long = {name for name in (SLOTS, WAITING_QUEUE) if num_lanes[name] > MOST_OPEN}
-        collapsed = frozenset({PYTHON, *long} & {*num_lanes})
+        sound = set() if palette.OVERWRITTEN in self.kinds_of(BUFFERS) else {BUFFERS}
+        collapsed = frozenset({PYTHON, *sound, *long} & {*num_lanes})
         return collapsed if {*num_lanes} > collapsed else frozenset()
 
     @cached_property
@@ -282,7 +287,7 @@ class Timeline:
         return row["rank"], row[column]
 
     def find(self, text: str, limit: int = 50) -> list[Hit]:
-        """Requests, steps, cores, groups, tasks and spans that `text` names, the closest first."""
+        """Requests, steps, cores, groups, tasks, buffers and spans that `text` names, by closeness."""
         return Finder(self._trace, self, self._places).find(text, limit)
 
     def sublane_of(self, lane: int | None, ref: Ref, ts_ns: int) -> int | None:

@@ -13,6 +13,7 @@ from stepscope.app.palette import (
     HELD,
     IDLE,
     MIX,
+    OVERWRITTEN,
     PREEMPTED,
     PREFILL,
     RECOMPUTE,
@@ -22,6 +23,7 @@ from stepscope.app.palette import (
     State,
 )
 from stepscope.app.timeline.area.span_names import OF_REQUESTS
+from stepscope.app.timeline.lanes.buffers import BUFFERS, OF_BUFFERS
 from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
@@ -29,13 +31,14 @@ from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
 
 ORDER = (
-    FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE, UNKNOWN,
+    FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE,
+    OVERWRITTEN, UNKNOWN,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
 OF_SLOTS = {IDLE: "in no batch", HELD: "old tokens remain"}
+OWN = {"requests": OF_REQUESTS, SLOTS: OF_SLOTS, BUFFERS: OF_BUFFERS}
 NAMES = {
-    "requests": OF_REQUESTS,
-    SLOTS: OF_SLOTS,
+    **OWN,
     "core groups": {state: f"{name}: {CORES[name]}" for state, name in
                     ((AIC, "AIC"), (AIV, "AIV"), (MIX, "MIX"))},
 }  # fmt: skip
@@ -67,7 +70,7 @@ def word_of(kind: int, timeline: Timeline) -> str:
     alone has, else as the palette does.
     """
     own = {
-        NAMES[section].get(kind) if section in (SLOTS, "requests") else None
+        OWN.get(section, {}).get(kind)
         for section in {lane.section for lane in timeline.lanes}
         if kind in timeline.kinds_of(section)
     }
@@ -80,7 +83,7 @@ def state_of(span: SpanView, timeline: Timeline) -> str:
     section = timeline.lanes[span.lane].section
     if section == WAITING_QUEUE:
         return STATES[WAITING].name
-    own = NAMES[section].get(span.state) if section in (SLOTS, "requests") else None
+    own = OWN.get(section, {}).get(span.state)
     if own is None and span.state == UNKNOWN and section not in SAYS:
         return "unknown"
     return own or timeline.called(span.state)

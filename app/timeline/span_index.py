@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.app.palette import SEEN_FIRST
 from stepscope.app.timeline.spans import compiled
 from stepscope.app.timeline.spans.looked_into import LookedInto, Room
 from stepscope.app.timeline.spans.packed import Bytes, Ints
@@ -34,7 +35,8 @@ SPANS_AT_ONCE = 1 << 20
 class Pixels:
     """What each pixel of each lane shows; three arrays [lanes, width].
 
-    `state`: the state that fills most of the pixel, 0 where there is nothing. `density`: share of
+    `state`: the state that fills most of the pixel, 0 where there is nothing; one of `SEEN_FIRST`
+    where there is any of it. `density`: share of
     the pixel that is busy, 0..255, at least 1 where there is anything. `count`: spans touching it.
     """
 
@@ -112,6 +114,15 @@ class SpanIndex:
 
         Spans of a hidden state are counted, and not seen.
         """
+        made = self._painted(lanes, edges, hidden)
+        for kind in SEEN_FIRST:
+            if kind in self.kinds and kind not in hidden:
+                alone = self._painted(lanes, edges, {*self.kinds.tolist()} - {kind})
+                np.copyto(made.state, kind, where=alone.state == kind)
+        return made
+
+    def _painted(self, lanes: Ints, edges: Ints, hidden: Collection[int]) -> Pixels:
+        """The same, in which each pixel shows what it shows most."""
         shape = (len(lanes), len(edges) - 1)
         made = Pixels(
             np.zeros(shape, np.uint8), np.zeros(shape, np.uint8), np.zeros(shape, np.uint32)

@@ -112,6 +112,8 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
         "requests": " · ".join(name for _, name in states_in("requests", loaded.timeline)),
         SLOTS: " · ".join(name for _, name in states_in(SLOTS, loaded.timeline)),
         WAITING_QUEUE: ABOUT_QUEUE,
+        "segments": "parts of a batch that run by themselves",
+        "buffers": "accesses by stream; what each buffer held, until it was last read",
         **SAYS,
     }
 

@@ -4,7 +4,8 @@ A launch and a kernel share a correlation; of several calls that do, the first l
 that another depends on, the block that ended last released it; the arrow leads to the first block
 of the one that waited, and holds for all of its blocks. A preemption leads from whatever the
 request was in, for which another gave way, to the wait that began. Arrows that a file draws itself
-lead from what encloses each end to what encloses the next.
+lead from what encloses each end to what encloses the next. What was written to a buffer leads to
+whoever read it, and so does a write that went over it before it was read.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import polars as pl
 
 from stepscope.app.palette import HELD
 from stepscope.app.timeline.flows.span_numbers import NONE, SpanNumbers
+from stepscope.app.timeline.lanes.buffers import contents_of
 from stepscope.app.timeline.lanes.lane import Ints, Subject, clipped, placeable
 from stepscope.ingest.derive.launches import GPU_ANNOTATION
 from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
-LAUNCH, TASK, PREEMPTION, ARROW = range(4)
+LAUNCH, TASK, PREEMPTION, ARROW, CONTENTS, OVERWRITE = range(6)
 """What an arrow stands for; where two say the same of two spans, the first of these."""
 NO_CALLS = (GPU_ANNOTATION, "cuda_sync")
 """Categories that share a correlation and launch nothing."""
@@ -82,7 +84,9 @@ class Ties:
                 (LAUNCH, self._launches),
                 (TASK, self._tasks),
                 (PREEMPTION, self._preemptions),
+                (OVERWRITE, self._overwritten),
                 (ARROW, self._arrows),
+                (CONTENTS, self._contents),
             )
         ]
         frame = pl.concat(list(starmap(_edges, found)))
@@ -185,6 +189,21 @@ class Ties:
             found[rows[is_in]] = last[is_in] + first
         return found
 
+    # ── buffers ──────────────────────────────────────────────────────────────────────────────
+
+    def _contents(self) -> Edges:
+        return self._to_reads("write_ref")
+
+    def _overwritten(self) -> Edges:
+        return self._to_reads("overwrite_ref")
+
+    def _to_reads(self, source: str) -> Edges:
+        """From the write that a column tells to the read of which it tells that."""
+        if not self._trace.has("accesses"):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        reads = contents_of(self._trace).reads.drop_nulls(source)
+        return self._numbered("accesses", reads[source], reads["ref"])
+
     # ── arrows of the file ───────────────────────────────────────────────────────────────────
 
     def _arrows(self) -> Edges:
@@ -239,5 +258,7 @@ ENDS: Mapping[int, tuple[str, str]] = {
     TASK: ("waits for", "is waited for by"),
     PREEMPTION: ("preempted for", "preempts"),
     ARROW: ("arrow from", "arrow to"),
+    CONTENTS: ("written by", "read by"),
+    OVERWRITE: ("overwritten by", "overwrites what is read by"),
 }
 """What is said of the other end of an arrow: of where it comes from, of where it leads."""

@@ -11,7 +11,10 @@ from stepscope.ingest.trace import Trace
 
 EMPTY = (0, 1_000)
 DURATIONS = {"steps": "dur_ns", "spans": "dur_ns"}
-TIMED = ("steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans", "counters")
+TIMED = (
+    "steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans", "counters", "segments",
+    "accesses",
+)  # fmt: skip
 
 
 def bounds_of(trace: Trace, read: Mapping[str, pl.LazyFrame] | None = None) -> tuple[int, int]:

@@ -18,8 +18,10 @@ from stepscope.ingest.trace import Trace
 Ints = npt.NDArray[np.int64]
 Subject = tuple[str, str | int | None]
 
-TABLES = ("steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters", "allocations",
-          "queue_order", "slot_tokens")  # fmt: skip
+TABLES = (
+    "steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters", "allocations",
+    "queue_order", "slot_tokens", "segments", "accesses",
+)  # fmt: skip
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
 DIGITS = frozenset("0123456789")
 SPAN_COLUMNS = {
@@ -32,7 +34,7 @@ SPAN_COLUMNS = {
 class Lane:
     """One row of the timeline; `depth` counts the sub-lanes of what ran at the same time.
 
-    `section` is steps, core groups, requests, tracks or counters; `kind` is steps, spans or
+    `section` is steps, segments, core groups, buffers, requests, tracks or counters; `kind` is steps, spans or
     counter. Text comes from the trace and is made plain.
     """
 

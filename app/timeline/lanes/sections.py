@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from stepscope.app.timeline.lanes import buffers, segments
 from stepscope.app.timeline.lanes.cores import core_lanes
 from stepscope.app.timeline.lanes.lane import LaneSpans
 from stepscope.app.timeline.lanes.requests import request_lanes
@@ -22,14 +23,16 @@ from stepscope.ingest.trace import Trace
 
 OF_TABLES: dict[str, Callable[[Trace, int], LaneSpans]] = {
     "steps": step_lanes,
+    segments.SECTION: segments.segment_lanes,
+    buffers.BUFFERS: buffers.buffer_lanes,
     "core groups": core_lanes,
     SLOTS: slot_lanes,
     WAITING_QUEUE: queue_lanes,
     "requests": request_lanes,
 }
 SECTIONS = (
-    "steps", "core groups", STREAMS, COLLECTIVES, SLOTS, WAITING_QUEUE, "requests", THREADS, OTHERS,
-    PYTHON,
+    "steps", segments.SECTION, "core groups", STREAMS, COLLECTIVES, buffers.BUFFERS, SLOTS,
+    WAITING_QUEUE, "requests", THREADS, OTHERS, PYTHON,
 )  # fmt: skip
 """From the top; counters stand below all of them."""
 

@@ -38,12 +38,14 @@ class Places:
         return [rank for rank in self.ranks if (rank, subject) in self._lanes]
 
     def of_finding(self, finding: Finding) -> int | None:
-        """The lane of its core, its group, its task's first block, its request, or its steps."""
-        subjects = (
+        """The lane of its core, group, task's first block, request, buffer, or its steps."""
+        buffer = finding.evidence.get("buffer")
+        subjects: tuple[Subject, ...] = (
             ("core", finding.core),
             ("group", finding.group),
             ("core", self._core_of(finding)),
             ("request", finding.request),
+            ("buffer", None if buffer is None else str(buffer)),
         )
         for subject in subjects:
             lane = None if subject[1] is None else self.lane(finding.rank, subject)

@@ -8,10 +8,17 @@ from typing import Literal
 
 import numpy as np
 
+from stepscope.app.timeline.lanes.buffers import is_buffer
 from stepscope.app.timeline.lanes.lane import TABLES, Lane
 from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
-from stepscope.app.timeline.listed.labels import OF_REQUEST, OWNER, STEP_OF_BATCH, Labels
+from stepscope.app.timeline.listed.labels import (
+    CONTENTS,
+    OF_REQUEST,
+    OWNER,
+    STEP_OF_BATCH,
+    Labels,
+)
 from stepscope.app.timeline.picture import Spans, SpanView
 from stepscope.app.timeline.span_index import Section, SpanIndex
 from stepscope.app.timeline.spans.packed import Bytes, Ints
@@ -28,7 +35,9 @@ class ListedSpans:
     def __init__(self, trace: Trace, lanes: Sequence[Lane], sections: Sequence[Section]) -> None:
         self._trace, self._sections = trace, sections
         kinds = {"steps": 1} | dict.fromkeys(OF_REQUESTS, 2)
-        self._naming = np.array([kinds.get(lane.section, 0) for lane in lanes], np.uint8)
+        self._naming = np.array(
+            [3 if is_buffer(lane) else kinds.get(lane.section, 0) for lane in lanes], np.uint8
+        )
 
     @cached_property
     def _labels(self) -> Labels:
@@ -112,7 +121,9 @@ class ListedSpans:
 
 
 def _named(table: str, kind: int) -> str:
-    """What rows of a table stand for on a lane: of steps 1, of a section of requests 2."""
+    """What rows of a table stand for on a lane: of steps 1, of requests 2, of a buffer 3."""
     if kind == 1 and table == "batch_rows":
         return STEP_OF_BATCH
+    if kind == 3 and table == "accesses":
+        return CONTENTS
     return OF_REQUEST + table if kind == 2 and table in OWNER else table

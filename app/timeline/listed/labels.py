@@ -27,6 +27,8 @@ OF_REQUEST = "request of "
 OWNER = {"batch_rows": "request", "lifecycle": "request", "queue_order": "request",
          "allocations": "owner"}  # fmt: skip
 """The column of a table that has its request."""
+CONTENTS = "contents of a buffer"
+"""What a row of `accesses` stands for on the lane of its buffer."""
 MOST_LABELS = 1 << 16
 """Labels that are kept, as who pans or zooms sees the same spans again."""
 PHASES = (palette.RECOMPUTE, palette.PREFILL, palette.DECODE)
@@ -71,6 +73,14 @@ def _blocks(trace: Trace) -> KeptRows:
     return KeptRows(rows, trace.num_rows("core_spans"), named)
 
 
+_OF_ACCESS, _OF_CONTENTS = ("op", "buffer", "event"), ("stream", "segment", "epoch")
+
+
+def _accesses(trace: Trace, *columns: str) -> KeptRows:
+    rows = trace.accesses.select(columns)
+    return KeptRows(rows, trace.num_rows("accesses"), lambda part: part)
+
+
 def _spans(trace: Trace) -> KeptRows:
     is_executed = pl.col("category").str.to_lowercase().is_in(ON_DEVICE)
     rows = trace.spans.select("name", is_executed)
@@ -96,6 +106,11 @@ _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     "queue_order": lambda trace: _whole(trace.queue_order.select("index")),
     "slot_tokens": lambda trace: _whole(trace.slot_tokens.select("num_tokens")),
     **{OF_REQUEST + table: _owners(table) for table in OWNER},
+    "segments": lambda trace: _whole(
+        trace.segments.select("phase", "num_rows", "num_tokens", "executed_path")
+    ),
+    "accesses": lambda trace: _accesses(trace, *_OF_ACCESS),
+    CONTENTS: lambda trace: _accesses(trace, *_OF_CONTENTS),
 }
 
 
@@ -172,6 +187,33 @@ def _owner(row: Row, state: int) -> str:
     return row["request"] or "unknown request"
 
 
+def _segment(row: Row, state: int) -> str:
+    """Phase, rows and tokens; and the path, where that says more than the phase."""
+    del state
+    parts = (
+        row["phase"] or "segment",
+        None if row["num_rows"] is None else f"{row['num_rows']:,} rows",
+        None if row["num_tokens"] is None else f"{row['num_tokens']:,} tokens",
+        None if row["executed_path"] == row["phase"] else row["executed_path"],
+    )
+    return " · ".join(part for part in parts if part)
+
+
+def _access(row: Row, state: int) -> str:
+    what = row["buffer"] or row["event"] or ""
+    if state != palette.OVERWRITTEN:
+        return f"{row['op'] or 'access'} {what}".rstrip()
+    return f"overwrites {what}" if row["op"] == "write" else f"late {row['op']} of {what}"
+
+
+def _contents(row: Row, state: int) -> str:
+    """Whose contents they are: the segment that they were written for, and their epoch."""
+    if state == palette.OVERWRITTEN:
+        return "overwritten"
+    parts = [f"{name} {row[name]}" for name in ("segment", "epoch") if row[name] is not None]
+    return " · ".join(parts) or f"written by {row['stream'] or 'an unknown stream'}"
+
+
 _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "steps": (_step, ("step", "kind", "num_prefill_reqs", "num_decode_reqs")),
     "batch_rows": (_batch_row, ("num_tokens",)),
@@ -183,7 +225,10 @@ _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "queue_order": (_queue_order, ("index",)),
     "slot_tokens": (_slot_tokens, ("num_tokens",)),
     **{OF_REQUEST + table: (_owner, ("request",)) for table in OWNER},
+    "segments": (_segment, ("phase", "num_rows", "num_tokens", "executed_path")),
+    "accesses": (_access, _OF_ACCESS),
+    CONTENTS: (_contents, _OF_CONTENTS),
 }
 """What says it, of which columns of a row."""
 assert _WORDING.keys() == _COLUMNS.keys()
-assert {*_WORDING} >= {*TABLES, STEP_OF_BATCH} - {"counters"}
+assert {*_WORDING} >= {*TABLES, STEP_OF_BATCH, CONTENTS} - {"counters"}

@@ -53,6 +53,8 @@ ABOUT = {
     **{section: f"{says}  █ ▓ ▒ ░ categories" for section, says in SAYS.items()},
     **{section: f"{SAYS[section]}  █ ▓ ▒ ░ names" for section in (STREAMS, COLLECTIVES)},
     WAITING_QUEUE: ABOUT_QUEUE,
+    "segments": "parts of a batch that run by themselves",
+    "buffers": "accesses by stream, contents by buffer",
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""
