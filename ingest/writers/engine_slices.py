@@ -12,6 +12,8 @@ import polars as pl
 
 from stepscope.ingest.derive.queue_positions import queue_positions
 from stepscope.ingest.derive.slot_spans import IDLE, old_tokens, slot_spans
+from stepscope.ingest.derive.buffer_contents import buffer_contents
+from stepscope.ingest.derive.segments import segment_times
 from stepscope.ingest.derive.states import (
     DELIVERY,
     FRONT_END,
@@ -27,9 +29,12 @@ FIELDS = ("rank", "track", "name", "category", "form", "ts_ns", "dur_ns", "args"
 
 
 def engine_slices(trace: Trace) -> list[pl.DataFrame]:
-    """Slices of steps, requests, core groups and collectives, and instants of decisions."""
+    """Slices of steps and their segments, requests, core groups, collectives and what buffers held;
+    instants of decisions and of accesses.
+    """
     makers = (
         _steps,
+        _segments,
         _batch_rows,
         _states,
         _events,
@@ -41,6 +46,8 @@ def engine_slices(trace: Trace) -> list[pl.DataFrame]:
         _held,
         _collectives,
         _decisions,
+        _accesses,
+        _contents,
     )
     return [frame for make in makers if len(frame := make(trace).select(FIELDS).collect())]
 
@@ -142,6 +149,19 @@ def _steps(trace: Trace) -> pl.LazyFrame:
     return _slice(
         steps, pl.lit("engine / steps"), pl.coalesce("tag", tag, pl.lit("step")), "step", shown
     )
+
+
+def _segments(trace: Trace) -> pl.LazyFrame:
+    """The parts of a batch; `division` says how a step's time was divided among them, if it was."""
+    times = segment_times(trace).with_columns(
+        ts_ns="from_ns", dur_ns=pl.col("to_ns") - pl.col("from_ns")
+    )
+    numbered = trace.segments.with_row_index("ref").drop("rank", "step", "ts_ns", "segment")
+    rows = times.join(numbered, on="ref", how="left", maintain_order="left")
+    shown = ("step", "segment", "first_row", "num_rows", "num_tokens", "executed_path", "division")
+    name = pl.format("{} {}", pl.col("phase").fill_null("segment"), _number("num_tokens"))
+    slices = _slice(rows, pl.lit("engine / segments"), name, "segment", shown)
+    return slices.with_columns(_unfinished())
 
 
 def _request_track() -> pl.Expr:
@@ -312,3 +332,42 @@ def _decisions(trace: Trace) -> pl.LazyFrame:
     name = pl.format("{} {} {}", "verdict", "subject_kind", "subject")
     shown = ("step", "reason", "resource", "needed", "available", "holder", "instead", "thread")
     return _slice(decided, pl.lit("engine / decisions"), name, "decision", shown)
+
+
+_ACCESS_SHOWN = ("step", "op", "buffer", "first", "last", "stream", "segment", "epoch", "event")
+
+
+def _accesses(trace: Trace) -> pl.LazyFrame:
+    """An instant for each access: it is told when it was issued, not how long it took."""
+    rows = trace.accesses.drop_nulls("stream").with_columns(dur_ns=pl.lit(None, pl.Int64))
+    what = pl.coalesce("buffer", "event", pl.lit("")).fill_null("")
+    name = pl.format("{} {}", pl.col("op").fill_null("access"), what).str.strip_chars_end()
+    track = pl.format("streams / {}", "stream")
+    return _slice(rows, track, name, "access", _ACCESS_SHOWN)
+
+
+def _contents(trace: Trace) -> pl.LazyFrame:
+    """What each buffer held until its last read, and for how long that was needed and overwritten.
+
+    `buffer_contents` says what that is.
+    """
+    has_times = trace.manifest.clock.has_times
+    derived = buffer_contents(trace.accesses, trace.segments, has_times=has_times)
+    contents = derived.contents.lazy()
+    epoch = pl.when(pl.col("epoch").is_not_null()).then(pl.format("epoch {}", "epoch"))
+    written = pl.format("written by {}", "stream")
+    return pl.concat(
+        _slice(
+            contents.drop_nulls(since)
+            .select("ref", ts_ns=since, dur_ns=pl.col(until) - pl.col(since))
+            .join(trace.accesses.with_row_index("ref").drop("ts_ns"), on="ref"),
+            pl.format("buffers / {}", "buffer"),
+            name,
+            category,
+            _ACCESS_SHOWN,
+        )
+        for since, until, name, category in (
+            ("from_ns", "to_ns", pl.coalesce(epoch, written), "buffer contents"),
+            ("lost_from_ns", "lost_to_ns", pl.lit("overwritten"), "overwritten contents"),
+        )
+    )

@@ -23,7 +23,8 @@ FLOW_ENDS = ("start", "step", "finish")
 CHUNK_ROWS = 16 << 10
 _NOWHERE = "global"
 _SHOWN_FIRST = (
-    "engine / steps", "engine / decisions", "slots / ", "waiting queue / ", "requests / ",
+    "engine / steps", "engine / segments", "engine / decisions", "slots / ", "waiting queue / ",
+    "requests / ",
 )  # fmt: skip
 
 
