@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.summary.step_on_gpu import StepOnGpu, step_on_gpu
 from stepscope.app.debug.changes import changes_between
 from stepscope.app.debug.engine_state import State
@@ -20,10 +21,11 @@ from stepscope.app.present.summary.step_gpu_tables import on_gpu_tables
 from stepscope.app.present.where import RESOLUTION_NS
 from stepscope.app.printable import plain
 from stepscope.app.units import duration, moment
+from stepscope.ingest.derive.buffer_contents import buffer_contents
 from stepscope.ingest.trace import Trace
 
 MAX_ROWS = 200
-TABLES = ("steps", "batch_rows", "decisions", "core_spans")
+TABLES = ("steps", "batch_rows", "decisions", "core_spans", "segments", "collectives", "accesses")
 """Whose rows a detail is made of."""
 
 
@@ -48,6 +50,9 @@ class StepDetail:
     names: Names = field(default_factory=Names)
     first_ns: int = 0
     on_gpu: StepOnGpu | None = None
+    segments: tuple[Mapping[str, Any], ...] = ()
+    collectives: tuple[Mapping[str, Any], ...] = ()
+    buffers: tuple[Mapping[str, Any], ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
         """The detail as tables, without those that would be empty."""
@@ -59,8 +64,14 @@ class StepDetail:
             _told(_left_out(self.left_out)),
             _told(_decided(self.decisions)),
             _device(self.device),
+            *self.part_tables(),
         )
         return tuple(table for table in made if table.rows)
+
+    def part_tables(self) -> tuple[Table, ...]:
+        """The segments of the step, its collectives, and the buffers that it touched."""
+        made = (_segments(self.segments), _collectives(self.collectives), _buffers(self.buffers))
+        return tuple(_told(table) for table in made if table.rows)
 
     def gpu_tables(self) -> tuple[Table, ...]:
         """What the GPU executed of the step; none where that is not known."""
@@ -77,7 +88,9 @@ def detail_of(
     cores: Mapping[int, CoreName],
 ) -> StepDetail:
     """Read a step's rows; the states and reasons are those of the session's position."""
-    steps, rows, decisions, spans = near.at("step", after.step, TABLES)
+    steps, rows, decisions, spans, segments, collectives, accesses = near.at(
+        "step", after.step, TABLES
+    )
     rows = rows.sort("row", nulls_last=True, maintain_order=True)
     decisions = decisions.filter(pl.col("subject_kind") == "bucket")
     device = _by_shape(spans)
@@ -92,6 +105,9 @@ def detail_of(
         tuple(device.iter_rows(named=True)),
         names_in(trace, rank, cores, (before, after)),
         on_gpu=None if after.step is None else step_on_gpu(trace, rank, after.step),
+        segments=_in_order(segments, "segment"),
+        collectives=_in_order(collectives, "ts_ns"),
+        buffers=_touched(accesses, segments, has_times=trace.manifest.clock.has_times),
     )
 
 
@@ -104,6 +120,36 @@ def _by_shape(core_spans: pl.DataFrame) -> pl.DataFrame:
         num_tasks=pl.col("task").n_unique(), num_blocks=blocks, num_parts=pl.len(), run_ns=run_ns
     )
     return parts.sort("shape")
+
+
+def _in_order(rows: pl.DataFrame, column: str) -> tuple[Mapping[str, Any], ...]:
+    return tuple(rows.sort(column, nulls_last=True, maintain_order=True).iter_rows(named=True))
+
+
+def _touched(
+    accesses: pl.DataFrame, segments: pl.DataFrame, *, has_times: bool
+) -> tuple[Mapping[str, Any], ...]:
+    """The buffers that a step touched: how often, who last, and reads of what was overwritten."""
+    named = accesses.drop_nulls("buffer")
+    if named.is_empty():
+        return ()
+    reads = buffer_contents(accesses.lazy(), segments.lazy(), has_times=has_times).reads
+    late = reads.filter(pl.col("overwrite_ref").is_not_null())["ref"]
+    op, is_late = pl.col("op"), pl.col("ref").is_in(late.implode())
+    touched = (
+        accesses.with_row_index("ref")
+        .drop_nulls("buffer")
+        .sort("ts_ns", maintain_order=True)
+        .group_by("buffer")
+        .agg(
+            pl.col("epoch").drop_nulls().last(),
+            pl.col("op", "stream").last(),
+            num_writes=(op == "write").sum(),
+            num_reads=op.is_in(["read", "copy"]).sum(),
+            num_late=is_late.sum(),
+        )
+    )
+    return tuple(touched.sort("buffer").iter_rows(named=True))
 
 
 def _told(table: Table) -> Table:
@@ -190,6 +236,47 @@ def _device(device: Sequence[Mapping[str, Any]]) -> Table:
         for row in device
     )  # fmt: skip
     return Table(("shape", "tasks", "blocks", "parts", "core time"), rows, "core groups")
+
+
+def _segments(segments: Sequence[Mapping[str, Any]]) -> Table:
+    names = ("segment", "phase", "first_row", "num_rows", "num_tokens", "first_cu_len",
+             "last_cu_len", "input_ids_len", "positions_len", "slot_mapping_len",
+             "executed_path")  # fmt: skip
+    columns = ("segment", "phase", "first row", "rows", "tokens", "first length", "last length",
+               "input_ids", "positions", "slot_mapping", "path")  # fmt: skip
+    shown = tuple(tuple(_text(row[name]) for name in names) for row in segments[:MAX_ROWS])
+    more = len(segments) - len(shown)
+    return Table(columns, shown, "segments", _but(columns, "phase", "path"), num_more=more)
+
+
+def _collectives(collectives: Sequence[Mapping[str, Any]]) -> Table:
+    names = ("ordinal", "op", "group", "stream", "num_elements", "num_bytes", "rows")
+    columns = ("ordinal", "op", "group", "stream", "elements", "bytes", "rows", "took")
+    shown = tuple(
+        (*(_text(row[name]) for name in names), _time(row["dur_ns"]))
+        for row in collectives[:MAX_ROWS]
+    )
+    numbers = ("ordinal", "elements", "bytes", "took")
+    more = len(collectives) - len(shown)
+    return Table(columns, shown, "collectives", numbers, num_more=more)
+
+
+def _buffers(buffers: Sequence[Mapping[str, Any]]) -> Table:
+    columns = ("buffer", "epoch", "writes", "reads", "last", "overwritten")
+    shown = tuple(
+        (
+            _text(row["buffer"]), _text(row["epoch"]), _text(row["num_writes"]),
+            _text(row["num_reads"]), _text(f"{row['op'] or 'access'} on {row['stream'] or '?'}"),
+            times(row["num_late"], "read") if row["num_late"] else "",
+        )
+        for row in buffers[:MAX_ROWS]
+    )  # fmt: skip
+    numbers, more = ("epoch", "writes", "reads"), len(buffers) - len(shown)
+    return Table(columns, shown, "buffers", numbers, num_more=more)
+
+
+def _but(columns: Sequence[str], *others: str) -> tuple[str, ...]:
+    return tuple(name for name in columns if name not in others)
 
 
 def _moment(detail: StepDetail, column: str) -> str:

@@ -12,8 +12,7 @@ import polars as pl
 
 from stepscope.analyzers.views.requests import external_ids
 from stepscope.app.printable import plain
-from stepscope.app.timeline.lanes.buffers import BUFFERS
-from stepscope.app.timeline.lanes.buffers import is_buffer
+from stepscope.app.timeline.lanes.buffers import BUFFERS, is_buffer
 from stepscope.app.timeline.lanes.lane import Lane, end_of, placeable
 from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.subjects import STEPS, Places

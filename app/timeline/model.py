@@ -287,7 +287,7 @@ class Timeline:
         return row["rank"], row[column]
 
     def find(self, text: str, limit: int = 50) -> list[Hit]:
-        """Requests, steps, cores, groups, tasks, buffers and spans that `text` names, by closeness."""
+        """Requests, steps, cores, tasks, buffers, spans that `text` names, the closest first."""
         return Finder(self._trace, self, self._places).find(text, limit)
 
     def sublane_of(self, lane: int | None, ref: Ref, ts_ns: int) -> int | None:

@@ -25,9 +25,10 @@ _STEP = ["rank", "step"]
 def segment_times(trace: Trace, only: pl.Expr | None = None) -> pl.LazyFrame:
     """When each segment ran, or those of `only` some steps.
 
-    Columns: rank, step, segment, ref (its row), from_ns, to_ns, division. `to_ns` is null where neither its step nor a later segment says when it ended. `division` is
-    null where the times were recorded, else one of BY_TOKENS, IN_EQUAL_PARTS and AT_ONCE. Rows
-    without a rank, step or time are left out.
+    Columns: rank, step, segment, ref (its row), from_ns, to_ns, division. `to_ns` is null where
+    neither its step nor a later segment says when it ended. `division` is null where the times were
+    recorded, else one of BY_TOKENS, IN_EQUAL_PARTS and AT_ONCE. Rows without a rank, step or time
+    are left out.
     """
     began = pl.col("ts_ns").clip(-FAR_NS, FAR_NS)
     rows = (

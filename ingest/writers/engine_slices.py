@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stepscope.ingest.derive.queue_positions import queue_positions
-from stepscope.ingest.derive.slot_spans import IDLE, old_tokens, slot_spans
 from stepscope.ingest.derive.buffer_contents import buffer_contents
+from stepscope.ingest.derive.queue_positions import queue_positions
 from stepscope.ingest.derive.segments import segment_times
+from stepscope.ingest.derive.slot_spans import IDLE, old_tokens, slot_spans
 from stepscope.ingest.derive.states import (
     DELIVERY,
     FRONT_END,

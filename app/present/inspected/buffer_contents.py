@@ -1,4 +1,4 @@
-"""What the side pane says of a segment and of a buffer: who wrote, who read when, what went over it.
+"""What the side pane says of a segment and of a buffer: writers, readers and overwrites.
 
 What is estimated is called an estimate: the time of a step that is divided by tokens.
 """

@@ -34,8 +34,8 @@ SPAN_COLUMNS = {
 class Lane:
     """One row of the timeline; `depth` counts the sub-lanes of what ran at the same time.
 
-    `section` is steps, segments, core groups, buffers, requests, tracks or counters; `kind` is steps, spans or
-    counter. Text comes from the trace and is made plain.
+    `section` is one of `sections.SECTIONS` or counters; `kind` is steps, spans or counter. Text
+    comes from the trace and is made plain.
     """
 
     id: int

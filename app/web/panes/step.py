@@ -38,7 +38,8 @@ from stepscope.app.web.stops import Looked, looked_here, stand
 from stepscope.app.web.view import View
 
 MAX_NAMES, MAX_RANKS = 60, 32
-ORDER = ("step", ON_GPU, KERNELS, "left out", "batch", "changed", "buckets", "core groups")
+ORDER = ("step", ON_GPU, KERNELS, "left out", "batch", "changed", "buckets", "core groups",
+         "segments", "collectives", "buffers")  # fmt: skip
 
 
 def step_pane(loaded: LoadedTrace, view: View) -> Component:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepscope.app.debug import Session
+from tests.analyzers.rank_rows import access, collective
 from tests.traces import trace_of
 
 STEP = {"step": 1, "ts_ns": 20_000, "dur_ns": 5_000, "kind": "decode", "kv_blocks_free": 9}
@@ -68,3 +69,21 @@ def test_a_column_of_which_nothing_is_known_is_left_out_and_numbers_stand_right(
     assert batch.columns == ("row", "request", "phase", "tokens", "computed")
     assert batch.rows[0] == ("0", "r0", "prefill", "2,048", "0")
     assert batch.stands_right() == [True, False, False, True, True]
+
+
+def test_a_step_lists_its_segments_collectives_and_the_buffers_that_it_touched() -> None:
+    step = {"step": 1, "ts_ns": 0, "dur_ns": 100, "kind": "mixed"}
+    segment = {"step": 1, "ts_ns": 0, "segment": 0, "phase": "prefill", "num_rows": 1,
+               "num_tokens": 7}  # fmt: skip
+    rows = [access("host", "write", 1, epoch=1), access("copy", "copy", 2, epoch=1),
+            access("host", "write", 3, epoch=2)]  # fmt: skip
+    trace = trace_of(
+        steps=[step], segments=[segment], accesses=rows, collectives=[collective(0, 1)]
+    )
+
+    tables = {table.title: table for table in Session(trace).detail().tables()}
+
+    assert tables["segments"].columns == ("segment", "phase", "rows", "tokens")
+    assert tables["segments"].rows == (("0", "prefill", "1", "7"),)
+    assert tables["collectives"].rows[0][:2] == ("1", "all-reduce")
+    assert tables["buffers"].rows == (("b", "2", "2", "1", "write on host", "1 read"),)

@@ -53,7 +53,9 @@ def left_blocks(view: StepView, width: int) -> list[Shown]:
 
 
 def right_blocks(view: StepView, width: int) -> list[Shown]:
-    """Which change it is, why who is followed waits, the queues, the pools, the device."""
+    """Which change it is, why who is followed waits, the queues, the pools, the device,
+    the segments, collectives and buffers of the step.
+    """
     state = view.detail.after
     return [
         *view.changed,
@@ -64,6 +66,7 @@ def right_blocks(view: StepView, width: int) -> list[Shown]:
         *_kv_blocks(view, width),
         *_cores(view, width),
         *view.detail.gpu_tables(),
+        *view.detail.part_tables(),
         *_changes(view),
     ]
 

@@ -123,7 +123,11 @@ def test_what_a_write_went_over_is_an_arrow_to_the_late_read() -> None:
 
 
 def test_accesses_of_no_buffer_stream_or_segment_break_nothing() -> None:
-    rows = [sync("host", "record", 5), access("copy", "read", 7, "b"), {"ts_ns": 9, "op": "read", "stream": None}]
+    rows = [
+        sync("host", "record", 5),
+        access("copy", "read", 7, "b"),
+        {"ts_ns": 9, "op": "read", "stream": None},
+    ]
 
     assert drawn(Timeline.of(trace_of(accesses=rows)), "buffers") == {
         "streams copy": [(7, 7, "span 1", "read b")],
