@@ -27,10 +27,17 @@ def lengths(trace: Trace) -> dict[str, Lengths | None]:
     is what was not recorded.
     """
     return {
-        "prompts": _lengths(trace.lifecycle.select("prompt_len")) or _lengths(_in_batches(trace)),
-        "asked": _lengths(trace.lifecycle.select("max_tokens")),
+        "prompts": _lengths(_of_requests(trace, "prompt_len")) or _lengths(_in_batches(trace)),
+        "asked": _lengths(_of_requests(trace, "max_tokens")),
         "outputs": _lengths(tokens_came(trace).select("num_tokens")),
     }
+
+
+def _of_requests(trace: Trace, column: str) -> pl.LazyFrame:
+    """What the events of each request state in a column: once for a request, however many do."""
+    is_named, value = pl.col("request").is_not_null(), pl.col(column)
+    named = trace.lifecycle.filter(is_named).group_by("rank", "request").agg(value.max())
+    return pl.concat([named.select(column), trace.lifecycle.filter(~is_named).select(column)])
 
 
 def _in_batches(trace: Trace) -> pl.LazyFrame:

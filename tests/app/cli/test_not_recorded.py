@@ -71,7 +71,7 @@ PERMITTED = {
     (r"tasks\.(queued_ns|queue|dequeued_ns)", r"state.*\.ready"): "who is ready, in no queue",
     (r"batch_rows\.num_cached", r"(blame|diff)\..*(chunk|no-budget)"): "no hit looks like a chunk",
     ("collectives", "blame|diff|overview.SLO"): "what the batch did, whose time it was part of",
-    ("outputs", "blame.slo.*num_tokens|info.tokens"): "as many as events say were generated",
+    ("outputs", r"blame\.slo.*num_tokens|(info|summary)\.tokens"): "as many as events say",
     (r"outputs\.is_placeholder", ".*"): "an engine without placeholders does not say so",
     (r"thread_phases\.thread", "state.*orchestrator"): "null is the orchestrator",
     ("slot_tokens", "state|why"): "a slot that nobody holds is known by its tokens",
