@@ -1,8 +1,6 @@
-"""Collectives of several ranks side by side: which rows of which ranks are one collective.
+"""Collectives of several ranks side by side: those that can be compared, and their words.
 
-Within a group, which is its name and the ranks that should join, the n-th collective of one rank
-faces the n-th of each other rank. Sends and receives between two ranks are no collectives. One that
-was inferred has no number where it is not known which one of another rank it faces.
+Which rows of which ranks are one collective is defined in `ingest.derive.collectives.calls`.
 """
 
 from __future__ import annotations
@@ -13,50 +11,18 @@ import polars as pl
 
 from stepscope.analyzers.views.known import any_row
 from stepscope.analyzers.views.once import once
-from stepscope.ingest.derive.collectives.spellings import BLOCKING, PAIRWISE, kind_of
-from stepscope.ingest.times import FAR_NS
+from stepscope.ingest.derive.collectives import calls
+from stepscope.ingest.derive.collectives.calls import GROUP, MEETING, meetings
+from stepscope.ingest.derive.collectives.spellings import BLOCKING
 from stepscope.ingest.trace import Trace
 
-GROUP = ("group", "expected_ranks")
-MEETING = (*GROUP, "ordinal")
 UNEVEN_OR_NOT = "alltoall"
 _SHORT = {"broadcast": "B", "allreduce": "AR", "allgather": "AG", "reducescatter": "RS"}
 
 
 def operations(trace: Trace) -> pl.LazyFrame:
-    """`collectives` of which time and ordinal are known, in one spelling.
-
-    Adds kind: the operation in small letters, without what stands before a colon and without
-    anything between its letters. `group` is the stream where no group is named, and neither it nor
-    `expected_ranks` is null. That is an Enum: a job of a thousand ranks says all of their numbers
-    in each row, 4 kB, which every comparison by group would copy.
-    """
-    return once(trace, "operations", lambda: _operations(trace))
-
-
-def _operations(trace: Trace) -> pl.LazyFrame:
-    known = [pl.col(name).is_not_null() for name in ("ts_ns", "ordinal", "op")]
-    kinds = (
-        trace.collectives.select("op")
-        .unique()
-        .drop_nulls()
-        .with_columns(kind=kind_of(pl.col("op")))
-        .collect()
-    )
-    expected_ranks = pl.col("expected_ranks").fill_null("")
-    of_ranks = trace.collectives.select(expected_ranks.unique()).collect()["expected_ranks"]
-    return (
-        trace.collectives.filter(*known)
-        .with_columns(
-            pl.col("ts_ns").clip(-FAR_NS, FAR_NS),
-            pl.col("dur_ns").clip(0, FAR_NS),
-            pl.coalesce("group", "stream", pl.lit("")).alias("group"),
-            expected_ranks.cast(pl.Enum(sorted({"", *of_ranks}))),
-            kind=pl.col("op").replace_strict(kinds["op"], kinds["kind"], return_dtype=pl.String),
-        )
-        .filter(~pl.col("kind").is_in(PAIRWISE))
-        .drop("stream", "num_bytes")
-    )
+    """The collectives that can be compared, in one spelling: see `calls.operations`."""
+    return once(trace, "operations", lambda: calls.operations(trace.collectives))
 
 
 def blocking(trace: Trace) -> pl.LazyFrame:
@@ -76,20 +42,6 @@ def blocking(trace: Trace) -> pl.LazyFrame:
     return pl.concat([others, exchanged.join(even.drop("_is_even"), on=MEETING, how="semi")])
 
 
-def meetings(operations: pl.LazyFrame, *aggregates: pl.Expr, **named: pl.Expr) -> pl.LazyFrame:
-    """One row for each of `operations` that several ranks entered, with what is asked of its rows.
-
-    A number that a rank has twice says nothing about which was meant, and is left out.
-    """
-    num_ranks = pl.col("rank").n_unique()
-    return (
-        operations.group_by(MEETING)
-        .agg(*aggregates, **named, _is_met=(num_ranks > 1) & (num_ranks == pl.len()))
-        .filter("_is_met")
-        .drop("_is_met")
-    )
-
-
 def have_met(trace: Trace) -> bool:
     """Whether two ranks of the trace have collectives of one group."""
     ranks = once(
@@ -101,18 +53,6 @@ def have_met(trace: Trace) -> bool:
 def face_each_other(trace: Trace) -> bool:
     """Whether two ranks came to any one collective: without ordinals in common none is compared."""
     return have_met(trace) and any_row(meetings(operations(trace)))
-
-
-def expected(operations: pl.LazyFrame, into: str) -> pl.LazyFrame:
-    """One row for each rank that should join, which is `into`; none where that is not known."""
-    ranks = (
-        pl.col("expected_ranks")
-        .cast(pl.String)
-        .str.split(",")
-        .list.eval(pl.element().str.strip_chars().cast(pl.Int32, strict=False))
-    )
-    named = operations.with_columns(ranks.alias(into)).explode(into, empty_as_null=True)
-    return named.filter(pl.col(into).is_not_null())
 
 
 def of_group(row: Mapping[str, object]) -> str:

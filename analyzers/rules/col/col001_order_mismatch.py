@@ -46,17 +46,14 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.views.collectives import (
-    GROUP,
-    MEETING,
     face_each_other,
     in_short,
-    meetings,
     of_group,
     operations,
     told,
 )
 from stepscope.analyzers.views.known import any_row
-from stepscope.ingest.derive.collectives.spellings import BLOCKING, UNEVEN
+from stepscope.ingest.derive.collectives.calls import GROUP, MEETING, compared
 from stepscope.ingest.trace import Trace
 
 FIX = (
@@ -124,37 +121,15 @@ def _may_diverge(trace: Trace) -> bool:
 
 def _diverged(trace: Trace) -> pl.LazyFrame:
     """The first position of each group at which ranks differ, with the verdict."""
-
-    def differs(*columns: str) -> pl.Expr:
-        return pl.any_horizontal(pl.col(column).drop_nulls().n_unique() > 1 for column in columns)
-
-    is_stuck = pl.col("dur_ns").is_null() & pl.col("inferred").is_null()
-    is_left = is_stuck.any() & pl.col("dur_ns").is_not_null().any()
-    is_uneven = pl.col("kind").is_in(UNEVEN).any()
-    is_blocking = pl.col("kind").is_in(BLOCKING).any()
-    verdict = (
-        pl.when("_kind").then(pl.lit("kind"))
-        .when("_dtype").then(pl.lit("dtype"))
-        .when("_syntax").then(pl.lit("size or syntax"))
-        .when(pl.col("_size") & ~pl.col("_uneven")).then(pl.lit("size or syntax"))
-        .when(pl.col("_size") & pl.col("_stuck")).then(pl.lit("undecided"))
-        .when(pl.col("_left") & pl.col("_blocking")).then(pl.lit("state"))
-    )  # fmt: skip
+    found = compared(operations(trace))
     is_first = pl.col("ordinal") == pl.col("ordinal").min().over(GROUP)
     return (
-        meetings(
-            operations(trace),
-            first_ns=pl.col("ts_ns").min(), _inferred=pl.col("inferred").is_not_null().any(),
-            _kind=differs("kind"), _dtype=differs("dtype"), _size=differs("num_elements"),
-            _syntax=differs("command", "slot"), _stuck=is_stuck.any(), _left=is_left,
-            _uneven=is_uneven, _blocking=is_blocking,
-        )
-        .with_columns(verdict=verdict, _first=is_first)
+        found.with_columns(_first=is_first)
         .filter(pl.col("verdict").is_not_null())
         .with_columns(_at=pl.col("ordinal") == pl.col("ordinal").min().over(GROUP))
-        .filter("_at", ~(pl.col("_inferred") & pl.col("_first")))
+        .filter("_at", ~(pl.col("is_inferred") & pl.col("_first")))
         .select(*MEETING, "first_ns", "verdict")
-    )  # fmt: skip
+    )
 
 
 def _near(trace: Trace, diverged: pl.LazyFrame) -> pl.LazyFrame:

@@ -37,16 +37,9 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.views.collectives import (
-    GROUP,
-    MEETING,
-    expected,
-    have_met,
-    of_group,
-    operations,
-    told,
-)
+from stepscope.analyzers.views.collectives import have_met, of_group, operations, told
 from stepscope.analyzers.views.known import any_row
+from stepscope.ingest.derive.collectives.calls import GROUP, missed, stuck
 from stepscope.ingest.trace import Trace
 
 FIX = "look at the missing rank behind what it did last: a refusal, an exception, another branch"
@@ -72,11 +65,11 @@ class RankMissing:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per group and missing rank, placed at the first wait, in order of time."""
-        stuck = _stuck(trace).collect()
-        if stuck.is_empty():
+        known = operations(trace)
+        if not any_row(stuck(known)):
             return []
         waits = (
-            _missed(trace, stuck.lazy())
+            missed(known, trace.manifest.ranks)
             .group_by(*GROUP, "missing")
             .agg(
                 pl.col(_WAITED).sort_by(_WAITED).first(),
@@ -107,36 +100,6 @@ class RankMissing:
             "collectives missed": row["count"],
         }
         return finding(self, message, FIX, at=row, evidence=evidence, count=row["count"])
-
-
-def _stuck(trace: Trace) -> pl.LazyFrame:
-    """Operations that never ended."""
-    return operations(trace).filter(pl.col("dur_ns").is_null(), pl.col("inferred").is_null())
-
-
-def _missed(trace: Trace, stuck: pl.LazyFrame) -> pl.LazyFrame:
-    """Operations that never ended, with the ranks that are recorded and did not enter them.
-
-    Who did not is asked once of each operation, and not of each rank that is in it.
-    """
-    known = operations(trace)
-    users = known.group_by(*GROUP).agg(_users=pl.col("rank").unique())
-    meetings = stuck.select(MEETING).unique()
-    of_all = (
-        meetings.filter(pl.col("expected_ranks") == "")
-        .join(users, on=GROUP, how="left")
-        .with_columns(missing="_users")
-        .explode("missing", empty_as_null=True)
-        .drop("_users")
-    )
-    recorded = pl.LazyFrame({"missing": trace.manifest.ranks}, schema={"missing": pl.Int32})
-    used = known.select(missing="rank").unique()
-    missed = (
-        pl.concat([expected(meetings, "missing"), of_all])
-        .join(pl.concat([recorded, used]).unique(), on="missing", how="semi")
-        .join(known.select(*MEETING, missing="rank").unique(), on=[*MEETING, "missing"], how="anti")
-    )
-    return stuck.join(missed, on=MEETING)
 
 
 def _last_of_each(trace: Trace) -> pl.LazyFrame:

@@ -51,15 +51,9 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import duration
-from stepscope.analyzers.views.collectives import (
-    GROUP,
-    MEETING,
-    blocking,
-    have_met,
-    meetings,
-    of_group,
-)
+from stepscope.analyzers.views.collectives import blocking, have_met, of_group
 from stepscope.analyzers.views.known import CLOCK, any_row
+from stepscope.ingest.derive.collectives.calls import GROUP, MEETING, meetings
 from stepscope.ingest.trace import Trace
 
 NAMED = 8

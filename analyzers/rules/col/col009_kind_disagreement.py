@@ -36,8 +36,9 @@ from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import each, finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.analyzers.views.batches import formed
-from stepscope.analyzers.views.collectives import meetings, operations
+from stepscope.analyzers.views.collectives import operations
 from stepscope.analyzers.views.known import any_row
+from stepscope.ingest.derive.collectives.calls import meetings
 from stepscope.ingest.trace import Trace
 
 FIX = (

@@ -46,9 +46,10 @@ import polars as pl
 from stepscope.analyzers.findings.finding import Evidence, Finding, Severity
 from stepscope.analyzers.findings.rule import finding
 from stepscope.analyzers.findings.wording import duration, times
-from stepscope.analyzers.views.collectives import MEETING, blocking, meetings
+from stepscope.analyzers.views.collectives import blocking
 from stepscope.analyzers.views.known import CLOCK, knows
 from stepscope.analyzers.views.requests import ENDS
+from stepscope.ingest.derive.collectives.calls import MEETING, meetings
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
