@@ -26,6 +26,7 @@ _ON_LIGHT = {
     "#0072B2": "#3377BE", "#D55E00": "#A13204", "#CC79A7": "#82445B", "#8A8F98": "#7A808A",
     "#6D71DB": "#668FFB", "#F4A42C": "#AC821C", "#90FED5": "#1B652F", "#E0405A": "#F054A6",
     "#A6ACF2": "#794495", "#EAFF00": "#450066",
+    "#FFF1C9": "#241A00", "#A3D93B": "#4E7D00", "#9A875A": "#6B5A2E", "#5E9470": "#3F6B4C",
     "#7F8B9B": "#5B6472", "#F5B972": "#7A4E00",
 }  # fmt: skip
 """Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye.

@@ -60,6 +60,17 @@ STATES: tuple[State, ...] = (
     State("communication", "#E0405A", "▓", "label"),
     State("copy", "#A6ACF2", "░", "label"),
     State("overwritten", "#EAFF00", "✗", "mark"),
+    State("blocked", "#FFF1C9", "▒", "hatch"),
+    State("mismatched", "#A3D93B", "≠", "hatch"),
+    State("absent", "#9A875A", "∅", "hollow"),
+    State("cached", "#5E9470", "○", "hollow"),
+    State("owner 1", "#E69F00", "█", "label"),
+    State("owner 2", "#56B4E9", "▓", "label"),
+    State("owner 3", "#009E73", "█", "label"),
+    State("owner 4", "#F0E442", "▓", "label"),
+    State("owner 5", "#0072B2", "█", "label"),
+    State("owner 6", "#D55E00", "▓", "label"),
+    State("owner 7", "#CC79A7", "█", "label"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
@@ -68,14 +79,19 @@ STATES: tuple[State, ...] = (
     NAME, _, _, _, _, _, _,
     OTHER_NAME,
     GEMM, ATTENTION, KERNEL, COMMUNICATION, COPY,
-    OVERWRITTEN,
+    OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, CACHED,
+    OWNER, _, _, _, _, _, _,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
-NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END)
+NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END, BLOCKED, ABSENT, CACHED)
 """States in which nothing is done: who waits or holds a core does nothing."""
 SEEN_FIRST = (OVERWRITTEN,)
 """Faults: a pixel that has any of this shows it, however short it is."""
+OWNERS = range(OWNER, OWNER + 7)
+"""Requests that own KV blocks, so that neighbours differ: the colours of Okabe and Ito again."""
+OF_CALLS = (COMMUNICATION, MISMATCHED, BLOCKED, ABSENT)
+"""Collective calls: returned, not what other ranks came with, never returned, never entered."""
 NUM_SPAN_SHADES = NAME - SPAN
 NAMED = range(NAME, OTHER_NAME)
 """The names that took most of a profile, by their share: the colours of Okabe and Ito."""
@@ -84,8 +100,10 @@ OF_KINDS = {
     "copy": COPY,
 }  # fmt: skip
 """The state of what a device executed, by what it was for, where colours are by state."""
-IN_LEGEND = (*range(WAITING, COUNTER), *OF_KINDS.values(), OVERWRITTEN)
-"""States that a legend names; names of spans have entries of their own."""
+IN_LEGEND = (
+    *range(WAITING, COUNTER), *OF_KINDS.values(), OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, CACHED,
+)  # fmt: skip
+"""States that a legend names; names of spans have entries of their own, and owners are labels."""
 CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
 """What the names of core groups stand for, wherever they are shown."""
 NAMES_OF_CORES = " · ".join(f"{name}: {meaning}" for name, meaning in CORES.items())

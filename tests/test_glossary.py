@@ -18,7 +18,7 @@ DEFINITIONS = re.findall(
 )
 TERMS = {term for cell, _ in DEFINITIONS for term in re.findall(r"`([\w-]+)`", cell)}
 """What stands in the first column of a table, beside what it is; elsewhere a term is only used."""
-NOT_A_STATE = ("nothing", "counter", "span ", "name ", "other names")
+NOT_A_STATE = ("nothing", "counter", "span ", "name ", "other names", "owner ")
 """Of what the palette has, what is drawn where no state is."""
 
 

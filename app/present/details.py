@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analyzers.findings.finding import Finding
 from stepscope.analyzers.findings.wording import times
-from stepscope.app.palette import NOT_BUSY, SEVERITY_MARKS, STATES
+from stepscope.app.palette import ABSENT, BLOCKED, NOT_BUSY, SEVERITY_MARKS, STATES
 from stepscope.app.present.blocks import (
     AtRequest,
     AtStep,
@@ -30,11 +30,13 @@ from stepscope.app.present.facts import (
     row_facts,
     whereabouts,
 )  # fmt: skip
+from stepscope.app.present.inspected.block_owner import ownership_blocks
 from stepscope.app.present.inspected.buffer_contents import (
     access_blocks,
     segment_blocks,
     step_of_row,
 )
+from stepscope.app.present.inspected.collective_call import call_blocks
 from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
 from stepscope.app.present.inspected.engine_gap import gap_blocks
 from stepscope.app.present.inspected.slot_stay import slot_blocks
@@ -112,11 +114,15 @@ def span_blocks(
     yield from wait_blocks(span, timeline, trace)
     yield from segment_blocks(span, trace)
     yield from access_blocks(span, timeline, trace)
+    yield from call_blocks(span, timeline, trace)
+    yield from ownership_blocks(span, timeline, trace)
     yield from _facts(client_ids(span, timeline, trace))
     yield Heading("when")
     yield Fact("starts", (when(span.start_ns, timeline, 1),))
     if span.ref[0] == "accesses" and span.start_ns == span.end_ns:
         yield Fact("takes", ("not recorded: it is told when it was issued",))
+    elif span.state in (BLOCKED, ABSENT):
+        yield Fact("ends", ("never, as far as is recorded",))
     else:
         yield Fact("ends", (when(span.end_ns, timeline, 1),))
         yield Fact("takes", (duration(span.end_ns - span.start_ns),))

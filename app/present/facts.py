@@ -28,7 +28,8 @@ MAX_ARGUMENTS = 60
 LENGTHS = ("cpu_dur_ns", "gpu_dur_ns", "gpu_busy_ns")
 """Columns in nanoseconds that are not moments."""
 SHOWS_NOTHING = {"counters": "unknown", "requests": "not there", "steps": "no step",
-                 SLOTS: "empty", WAITING_QUEUE: "no request"}  # fmt: skip
+                 SLOTS: "empty", WAITING_QUEUE: "no request",
+                 "collective calls": "in no collective", "KV blocks": "free"}  # fmt: skip
 """What a lane is said to show where it shows nothing; whatever runs something is idle."""
 
 

@@ -113,7 +113,7 @@ class Drawing:
             for state in self.timeline.query(self.view.t0, self.view.t1, LANES // GRAIN, [lane.id])
             .state[0]
             .tolist()
-            if palette.NOTHING < state < palette.COUNTER
+            if state in palette.IN_LEGEND
         }
         x, y = float(NAMES), RULER + ROW * len(self.lanes) + 6
         for state in sorted(seen):

@@ -18,13 +18,16 @@ from stepscope.app.timeline.lanes.steps import known_steps
 from stepscope.app.timeline.lanes.subjects import STEPS, Places
 from stepscope.app.timeline.lanes.tracks import PYTHON_FUNCTION
 from stepscope.app.timeline.picture import Ref, SpanView
+from stepscope.ingest.derive.kv_blocks import KV_BLOCK, block_spans
 from stepscope.ingest.trace import Trace
 
 KINDS = (
-    "step", "request", "core", "group", "slot", "position", "task", "buffer", "stream", "span",
+    "step", "request", "core", "group", "slot", "position", "block", "task", "collective", "buffer",
+    "stream", "span",
 )  # fmt: skip
 MAX_NAMES = 200
-NUMBERED = re.compile(r"(?:(step|core|group|slot|position)\s*)?([0-9]{1,18})")
+CALL = re.compile(r"(?:collective|operation|#)\s*#?([0-9]{1,18})")
+NUMBERED = re.compile(r"(?:(step|core|group|slot|position|block)\s*)?([0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Finder:
             *self._numbered(wanted),
             *self._requests(wanted, limit),
             *self._clients(wanted),
+            *self._blocks(wanted),
+            *self._calls(wanted),
             *self._tasks(wanted),
             *self._buffers(wanted, limit),
             *self._spans(wanted),
@@ -141,6 +146,42 @@ class Finder:
         first = self._timeline.spans(lane, *bounds, 1)
         start, end = (first[0].start_ns, first[0].end_ns) if first else bounds
         return Hit(kind, label, lane, start, end)
+
+    def _blocks(self, wanted: str) -> Iterator[Hit]:
+        """The KV blocks of a request: the first that it owned, and how often it owned one."""
+        named = pl.col("owner").str.to_lowercase().str.contains(wanted, literal=True)
+        owners = self._trace.allocations.filter(pl.col("resource") == KV_BLOCK, named)
+        if owners.head(1).collect().is_empty():
+            return
+        spans = block_spans(self._trace).filter(named)
+        firsts = spans.group_by("rank", "owner").agg(
+            pl.col("id", "from_ns", "to_ns").sort_by("from_ns", "id").first(), count=pl.len()
+        )
+        firsts = firsts.sort("from_ns", "rank", "owner").head(MAX_NAMES)
+        for rank, owner, block, from_ns, to_ns, count in firsts.iter_rows():
+            lane = self._places.lane(rank, ("block", block))
+            end_ns = self._timeline.bounds[1] if to_ns is None else to_ns
+            yield Hit("block", plain(f"{owner}: its KV blocks"), lane, from_ns, end_ns, count)
+
+    def _calls(self, wanted: str) -> Iterator[Hit]:
+        """The recorded collectives of an operation, or at a place: `broadcast`, `collective 34`."""
+        rows = placeable(self._trace, "collectives").filter(pl.col("inferred").is_null())
+        at = CALL.fullmatch(wanted)
+        is_it = (
+            pl.col("ordinal") == int(at[1])
+            if at
+            else pl.col("op").str.to_lowercase().str.contains(wanted, literal=True)
+        )
+        name = pl.format("collective #{}", "ordinal") if at else pl.col("op")
+        named = rows.filter(is_it).select(
+            "ref", "rank", "ts_ns", name=name, end=pl.col("ts_ns") + pl.col("dur_ns"),
+            calls=pl.format(
+                "{} of {}",
+                pl.coalesce("group", "stream", pl.lit("")),
+                pl.col("expected_ranks").fill_null(""),
+            ),
+        )  # fmt: skip
+        yield from self._firsts("collective", "collectives", "calls", named)
 
     def _tasks(self, wanted: str) -> Iterator[Hit]:
         blocks = placeable(self._trace, "core_spans").select(

@@ -44,24 +44,35 @@ class Row:
         return self.kind != "strip" or self.key in collapsed
 
 
+def is_summary(lane: Lane) -> bool:
+    """Whether a lane is a counter of a section that has spans."""
+    return lane.kind == "counter" and lane.section != "counters"
+
+
 def keys_over(lane: Lane) -> tuple[str, ...]:
-    """What hides a lane while it is collapsed: its section, and its group if it has one."""
+    """What hides a lane while it is collapsed: its section, and its group if it has one.
+
+    A counter of a section of spans says how that went as a whole: nothing hides it.
+    """
+    if is_summary(lane):
+        return ()
     group = (f"{lane.section}/{lane.group}",) if lane.group else ()
     return (lane.section, *group)
 
 
 def outline(lanes: Sequence[Lane]) -> tuple[Row, ...]:
-    """All rows that there can be, in order."""
-    return tuple(
-        row
-        for section, those in groupby(lanes, key=lambda lane: lane.section)
-        for row in _section(section, list(those))
-    )
+    """All rows that there can be, in order; a section begins with its own counters."""
+    sections: dict[str, list[Lane]] = {}
+    for lane in lanes:
+        sections.setdefault(lane.section, []).append(lane)
+    return tuple(row for section, those in sections.items() for row in _section(section, those))
 
 
 def _section(section: str, lanes: Sequence[Lane]) -> Iterator[Row]:
     yield Row("section", section, key=section)
-    for group, those in groupby(lanes, key=lambda lane: lane.group):
+    yield from (Row("lane", section, "", (lane,)) for lane in lanes if is_summary(lane))
+    own = [lane for lane in lanes if not is_summary(lane)]
+    for group, those in groupby(own, key=lambda lane: lane.group):
         yield from _group(section, group, tuple(those))
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stepscope.app import palette
+from stepscope.app.timeline.lanes.collective_calls import CALLS
 from stepscope.app.timeline.lanes.counters import Counter
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
@@ -60,10 +61,12 @@ def load_of(
         return LoadOverTime("GPU busy", (palette.COUNTER,), shares)
     if "steps" in by_name and _has_tokens(trace):
         return _tokens(trace, edges)
-    if tracks := [section for name, section in by_name.items() if name in SAYS]:
-        return _scaled(_of_tracks(tracks, edges))
-    if "requests" in by_name:
-        return _scaled(_of_requests(by_name["requests"].index, edges))
+    tracks = [section for name, section in by_name.items() if name in SAYS]
+    if tracks or "requests" in by_name:
+        of = _of_tracks(tracks, edges) if tracks else _of_requests(by_name["requests"].index, edges)
+        return _scaled(of)
+    if CALLS in by_name:
+        return _busy(by_name[CALLS], edges, "collective calls", palette.OF_CALLS)
     return _of_counter(counters[0] if counters else None, edges)
 
 

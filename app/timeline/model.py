@@ -21,9 +21,10 @@ from stepscope.app.timeline.flows.span_numbers import SpanNumbers
 from stepscope.app.timeline.flows.ties import Ties
 from stepscope.app.timeline.lane_rows import Row, outline
 from stepscope.app.timeline.lanes.buffers import BUFFERS
-from stepscope.app.timeline.lanes.counters import Series, counters
+from stepscope.app.timeline.lanes.counters import Series
 from stepscope.app.timeline.lanes.kept_layout import layout_of
-from stepscope.app.timeline.lanes.lane import Ints, Lane
+from stepscope.app.timeline.lanes.kv_blocks import KV_BLOCKS
+from stepscope.app.timeline.lanes.lane import Ints, Lane, Subject
 from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.subjects import Places
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, PYTHON, STREAMS
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from stepscope.analyzers.findings.finding import Finding
 
 MOST_OPEN = 12
-"""Lanes of slots or of the waiting queue up to which these are not collapsed at first."""
+"""Lanes of slots, KV blocks or the waiting queue up to which these are not collapsed at first."""
 MAX_LISTED = 64
 """Spans that a picture lists in a lane; a lane with more is shown by its pixels alone."""
 
@@ -65,7 +66,7 @@ class Timeline:
         self.colours: Colours = "name" if layout.top else "state"
         self._called = layout.called
         self._first = self
-        laid = layout.with_counters(counters(trace))
+        laid = layout.with_counters(trace)
         self.lanes: tuple[Lane, ...] = tuple(laid.lanes)
         self._names, self._sections, self._counters = laid.names, laid.sections, laid.counters
 
@@ -109,11 +110,11 @@ class Timeline:
 
         Buffers are open where their contents were overwritten: that is what one has to see.
         """
-        num_lanes = Counter(lane.section for lane in self.lanes)
-        long = {name for name in (SLOTS, WAITING_QUEUE) if num_lanes[name] > MOST_OPEN}
+        num_lanes = Counter(lane.section for lane in self.lanes if lane.kind != "counter")
+        many = {name for name in (SLOTS, WAITING_QUEUE, KV_BLOCKS) if num_lanes[name] > MOST_OPEN}
         sound = set() if palette.OVERWRITTEN in self.kinds_of(BUFFERS) else {BUFFERS}
-        collapsed = frozenset({PYTHON, *sound, *long} & {*num_lanes})
-        return collapsed if {*num_lanes} > collapsed else frozenset()
+        collapsed = frozenset({PYTHON, *sound, *many} & num_lanes.keys())
+        return collapsed if num_lanes.keys() > collapsed else frozenset()
 
     @cached_property
     def kinds(self) -> frozenset[int]:
@@ -250,6 +251,10 @@ class Timeline:
     def lane_of_core(self, rank: int | None, core: int) -> int | None:
         """The lane of a core, in the first rank that has one where no rank is given."""
         return self._places.lane(rank, ("core", core))
+
+    def lane_of_call(self, rank: int, group: Subject) -> int | None:
+        """The lane of the collective calls of a rank in a group, which is `subject_of_group`."""
+        return self._places.lane(rank, group)
 
     def core_of(self, lane: int) -> tuple[int, int] | None:
         """The rank and the number of the core that a lane is of; None of one that never ran."""

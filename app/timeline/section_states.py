@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stepscope.app.palette import (
+    ABSENT,
     AIC,
     AIV,
+    BLOCKED,
+    CACHED,
+    COMMUNICATION,
     CORES,
     DECODE,
     FRONT_END,
     HELD,
     IDLE,
+    MISMATCHED,
     MIX,
     OVERWRITTEN,
+    OWNERS,
     PREEMPTED,
     PREFILL,
     RECOMPUTE,
@@ -24,6 +30,8 @@ from stepscope.app.palette import (
 )
 from stepscope.app.timeline.area.span_names import OF_REQUESTS
 from stepscope.app.timeline.lanes.buffers import BUFFERS, OF_BUFFERS
+from stepscope.app.timeline.lanes.collective_calls import CALLS
+from stepscope.app.timeline.lanes.kv_blocks import KV_BLOCKS
 from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
@@ -32,7 +40,7 @@ from stepscope.app.timeline.picture import SpanView
 
 ORDER = (
     FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE,
-    OVERWRITTEN, UNKNOWN,
+    OVERWRITTEN, UNKNOWN, COMMUNICATION, MISMATCHED, BLOCKED, ABSENT, OWNERS.start, CACHED,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
 OF_SLOTS = {IDLE: "in no batch", HELD: "old tokens remain"}
@@ -41,6 +49,9 @@ NAMES = {
     **OWN,
     "core groups": {state: f"{name}: {CORES[name]}" for state, name in
                     ((AIC, "AIC"), (AIV, "AIV"), (MIX, "MIX"))},
+    KV_BLOCKS: {OWNERS.start: "owned, a colour for each request", CACHED: "free, cached"},
+    CALLS: {COMMUNICATION: "returned", MISMATCHED: "not what others came with",
+            BLOCKED: "never returned", ABSENT: "never came"},
 }  # fmt: skip
 """Where a state is not called as in the palette; a span of it has the same words."""
 
@@ -52,6 +63,8 @@ def states_in(
     named = NAMES.get(section, {})
     is_shaded = section in SAYS or section == WAITING_QUEUE
     kinds = frozenset[int]() if is_shaded else timeline.kinds_of(section)
+    if any(kind in OWNERS for kind in kinds):
+        kinds |= {OWNERS.start}
     return [
         (STATES[kind], named.get(kind, "unknown" if kind == UNKNOWN else STATES[kind].name))
         for kind in ORDER
@@ -83,6 +96,8 @@ def state_of(span: SpanView, timeline: Timeline) -> str:
     section = timeline.lanes[span.lane].section
     if section == WAITING_QUEUE:
         return STATES[WAITING].name
+    if span.state in OWNERS:
+        return "owned"
     own = OWN.get(section, {}).get(span.state)
     if own is None and span.state == UNKNOWN and section not in SAYS:
         return "unknown"

@@ -21,6 +21,8 @@ from stepscope.app.printable import plain
 from stepscope.app.timeline import Lane, SpanView
 from stepscope.app.timeline.keymap import FIRST_KEYS, section_of
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.lanes.collective_calls import CALLS
+from stepscope.app.timeline.lanes.kv_blocks import KV_BLOCKS
 from stepscope.app.timeline.lanes.slots import SLOTS
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.lanes.waiting_queue import ABOUT as ABOUT_QUEUE
@@ -114,6 +116,10 @@ def notes(loaded: LoadedTrace) -> dict[str, str]:
         WAITING_QUEUE: ABOUT_QUEUE,
         "segments": "parts of a batch that run by themselves",
         "buffers": "accesses by stream; what each buffer held, until it was last read",
+        **{
+            section: " · ".join(name for _, name in states_in(section, loaded.timeline))
+            for section in (CALLS, KV_BLOCKS)
+        },
         **SAYS,
     }
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from stepscope.ingest.derive.buffer_contents import buffer_contents
+from stepscope.ingest.derive.collectives.calls import BLOCKED, calls
+from stepscope.ingest.derive.kv_blocks import block_spans
 from stepscope.ingest.derive.queue_positions import queue_positions
 from stepscope.ingest.derive.segments import segment_times
 from stepscope.ingest.derive.slot_spans import IDLE, old_tokens, slot_spans
@@ -29,8 +31,8 @@ FIELDS = ("rank", "track", "name", "category", "form", "ts_ns", "dur_ns", "args"
 
 
 def engine_slices(trace: Trace) -> list[pl.DataFrame]:
-    """Slices of steps and their segments, requests, core groups, collectives and what buffers held;
-    instants of decisions and of accesses.
+    """Slices of steps and their segments, requests, core groups, collectives, slots, the waiting
+    queue, KV blocks and what buffers held; instants of decisions and of accesses.
     """
     makers = (
         _steps,
@@ -45,6 +47,7 @@ def engine_slices(trace: Trace) -> list[pl.DataFrame]:
         _pending,
         _held,
         _collectives,
+        _kv_blocks,
         _decisions,
         _accesses,
         _contents,
@@ -312,8 +315,11 @@ def _not_begun(
 
 
 def _collectives(trace: Trace) -> pl.LazyFrame:
-    recorded = trace.collectives.filter(pl.col("inferred").is_null())
-    track = pl.format("collectives / {}", pl.coalesce("group", "stream", pl.lit("all")))
+    """Calls by their group; one that never returned is open until the end of the file."""
+    recorded = calls(trace).lazy().with_columns(dur_ns=pl.col("to_ns") - pl.col("from_ns"))
+    track = pl.format(
+        "collectives / {}", pl.when(pl.col("group") != "").then("group").otherwise(pl.lit("all"))
+    )
     shown = (
         "step",
         "ordinal",
@@ -323,8 +329,28 @@ def _collectives(trace: Trace) -> pl.LazyFrame:
         "expected_ranks",
         "command",
         "slot",
+        "mark",
     )
-    return _slice(recorded, track, pl.col("op"), "collective", shown)
+    never_returned = pl.when(fate=BLOCKED).then(pl.lit("unfinished")).otherwise("form")
+    slices = _slice(recorded, track, pl.col("op"), "collective", shown)
+    return slices.with_columns(form=never_returned)
+
+
+def _kv_blocks(trace: Trace) -> pl.LazyFrame:
+    """A track for each KV block: who owned it, and when only the prefix cache could find it."""
+    spans = block_spans(trace)
+    about = trace.allocations.with_row_index("ref").select(
+        "ref", "step", "generation", "group", "block_hash"
+    )
+    rows = (
+        spans.lazy()
+        .join(about, on="ref", how="left", maintain_order="left")
+        .with_columns(ts_ns="from_ns", dur_ns=pl.col("to_ns") - pl.col("from_ns"))
+    )
+    owner = pl.coalesce("owner", pl.when("is_cached").then(pl.lit("cached")), pl.lit("unknown"))
+    shown = ("step", "generation", "group", "block_hash")
+    slices = _slice(rows, pl.format("KV blocks / block {}", "id"), owner, "KV block", shown)
+    return slices.with_columns(_unfinished())
 
 
 def _decisions(trace: Trace) -> pl.LazyFrame:

@@ -36,9 +36,10 @@ LEGENDS = {
     "states": ("waiting", "prefill", "decode", "preempted", "recompute"),
     "cores": ("AIC", "AIV", "MIX"),
     "kinds": ("gemm", "attention", "kernel", "communication", "copy"),
+    "calls": ("communication", "blocked", "mismatched"),
     "names": tuple(f"name {number}" for number in range(1, 8)),
 }
-LEAST = {"states": 12.0, "cores": 12.0, "kinds": 12.0, "names": 7.0}
+LEAST = {"states": 12.0, "cores": 12.0, "kinds": 12.0, "calls": 12.0, "names": 7.0}
 """OKLab distance times 100; Okabe and Ito's seven have 7.6 among them."""
 COLOURS = {state.name: state.colour for state in STATES}
 OUTLINED = {"nothing", "idle", "held", "front-end"}

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from stepscope.app.palette import FRONT_END, IDLE, STATES, UNKNOWN
+from stepscope.app.palette import CACHED, FRONT_END, IDLE, OWNERS, STATES, UNKNOWN
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import TABLES
 from stepscope.app.timeline.profile.top_names import shown
@@ -64,7 +64,16 @@ class SpanNames:
 
     def name(self, table: int, ref: npt.NDArray[np.uint32], state: npt.NDArray[np.uint8]) -> Codes:
         """The number of each span's name, of spans of one table."""
-        named = {"spans": self._span_names, "core_spans": self._task_names}.get(TABLES[table])
+        named = {
+            "spans": self._span_names,
+            "core_spans": self._task_names,
+            "collectives": lambda: self._texts("collectives", "op", "collective"),
+            "allocations": lambda: self._texts("allocations", "owner", "no known owner"),
+        }.get(TABLES[table])
+        if named is not None and TABLES[table] == "allocations":
+            codes = self._gathered("name", TABLES[table], named, ref)
+            cached = self.names.number(STATES[CACHED].name)
+            return np.where(state == CACHED, np.int32(cached), codes)
         if named is None:
             return self._by_state(self.names, TABLES[table], state)
         return self._gathered("name", TABLES[table], named, ref)
@@ -83,7 +92,11 @@ class SpanNames:
         return self._of_rows[what, table][ref]
 
     def _by_state(self, texts: Texts, table: str, state: npt.NDArray[np.uint8]) -> Codes:
-        own = {UNKNOWN: "unknown", **(OF_REQUESTS if table in REQUESTS else {})}
+        own = {
+            UNKNOWN: "unknown",
+            **dict.fromkeys(OWNERS, "owned"),
+            **(OF_REQUESTS if table in REQUESTS else {}),
+        }
         called = [own.get(at, each.name) for at, each in enumerate(STATES)]
         return texts.numbers(called)[state]
 
@@ -98,6 +111,11 @@ class SpanNames:
             return self.names.number(shown(name) if code % 2 else plain(name or "unnamed"))
 
         return _looked_up(number * 2 + executed, called)
+
+    def _texts(self, table: str, column: str, otherwise: str) -> Codes:
+        """The texts of a column, as they were recorded."""
+        texts, number = _numbered(self._trace.table(table).select(column).collect()[column])
+        return _looked_up(number, lambda code: self.names.number(plain(texts[code] or otherwise)))
 
     def _categories(self) -> Codes:
         rows = self._trace.as_held("spans").select("category").collect()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.app.palette import HELD
+from stepscope.app.palette import ABSENT, HELD
 from stepscope.app.timeline.lanes.lane import TABLES, Ints
 from stepscope.app.timeline.listed.by_lane import OF_REQUESTS
 from stepscope.app.timeline.span_index import Section, SpanIndex
@@ -60,7 +60,9 @@ class SpanNumbers:
         for section, first in zip(self.sections, self.first.tolist(), strict=False):
             if section.name in OF_REQUESTS:
                 continue
-            places = np.flatnonzero((section.index.table == code) & (section.index.state != HELD))
+            places = np.flatnonzero(
+                (section.index.table == code) & ~np.isin(section.index.state, (HELD, ABSENT))
+            )
             own.append((section.index.ref[:][places], places + first))
         last = max((int(ref.max()) for ref, _ in own if len(ref)), default=-1)
         found = np.full(last + 1, NONE, np.int64)

@@ -3,9 +3,10 @@
 A launch and a kernel share a correlation; of several calls that do, the first launched. Of a task
 that another depends on, the block that ended last released it; the arrow leads to the first block
 of the one that waited, and holds for all of its blocks. A preemption leads from whatever the
-request was in, for which another gave way, to the wait that began. Arrows that a file draws itself
-lead from what encloses each end to what encloses the next. What was written to a buffer leads to
-whoever read it, and so does a write that went over it before it was read.
+request was in, for which another gave way, to the wait that began. The calls of a collective lead
+from rank to rank as these entered it. Arrows that a file draws itself lead from what encloses each
+end to what encloses the next. What was written to a buffer leads to whoever read it, and so does a
+write that went over it before it was read.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from stepscope.app.palette import HELD
 from stepscope.app.timeline.flows.span_numbers import NONE, SpanNumbers
 from stepscope.app.timeline.lanes.buffers import contents_of
 from stepscope.app.timeline.lanes.lane import Ints, Subject, clipped, placeable
+from stepscope.ingest.derive.collectives.calls import MEETING, operations
 from stepscope.ingest.derive.launches import GPU_ANNOTATION
 from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
-LAUNCH, TASK, PREEMPTION, ARROW, CONTENTS, OVERWRITE = range(6)
+LAUNCH, TASK, PREEMPTION, ARROW, CONTENTS, OVERWRITE, COLLECTIVE = range(7)
 """What an arrow stands for; where two say the same of two spans, the first of these."""
 NO_CALLS = (GPU_ANNOTATION, "cuda_sync")
 """Categories that share a correlation and launch nothing."""
@@ -87,6 +89,7 @@ class Ties:
                 (OVERWRITE, self._overwritten),
                 (ARROW, self._arrows),
                 (CONTENTS, self._contents),
+                (COLLECTIVE, self._collectives),
             )
         ]
         frame = pl.concat(list(starmap(_edges, found)))
@@ -204,6 +207,25 @@ class Ties:
         reads = contents_of(self._trace).reads.drop_nulls(source)
         return self._numbered("accesses", reads[source], reads["ref"])
 
+    # ── collectives ──────────────────────────────────────────────────────────────────────────
+
+    def _collectives(self) -> Edges:
+        """From each rank that entered a collective to the rank that entered it next."""
+        if not self._trace.has("collectives"):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        numbered = self._trace.collectives.with_row_index("ref")
+        recorded = operations(numbered.filter(pl.col("inferred").is_null()))
+        frame = (
+            recorded.select("ref", "rank", "ts_ns", at=pl.struct(MEETING).hash())
+            .sort("at", "ts_ns", "rank", "ref")
+            .collect()
+        )
+        follows = frame.select(
+            (pl.col("at") == pl.col("at").shift(1)).fill_null(value=False)
+        ).to_series()
+        before = frame["ref"].shift(1).filter(follows)
+        return self._numbered("collectives", before, frame["ref"].filter(follows))
+
     # ── arrows of the file ───────────────────────────────────────────────────────────────────
 
     def _arrows(self) -> Edges:
@@ -260,5 +282,6 @@ ENDS: Mapping[int, tuple[str, str]] = {
     ARROW: ("arrow from", "arrow to"),
     CONTENTS: ("written by", "read by"),
     OVERWRITE: ("overwritten by", "overwrites what is read by"),
+    COLLECTIVE: ("entered after", "entered before"),
 }
 """What is said of the other end of an arrow: of where it comes from, of where it leads."""

@@ -10,10 +10,10 @@ from stepscope.app.timeline.lanes.lane import clipped, end_of, placeable
 from stepscope.ingest.trace import Trace
 
 EMPTY = (0, 1_000)
-DURATIONS = {"steps": "dur_ns", "spans": "dur_ns"}
+DURATIONS = {"steps": "dur_ns", "spans": "dur_ns", "collectives": "dur_ns"}
 TIMED = (
     "steps", "batch_rows", "lifecycle", "decisions", "core_spans", "spans", "counters", "segments",
-    "accesses",
+    "accesses", "collectives", "allocations",
 )  # fmt: skip
 
 

@@ -52,7 +52,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A sampled number: it holds each value until the next sample."""
+    """A sampled number: it holds each value until the next sample.
+
+    `section` is where its lane stands, and `most` the most that it can be, where that is known.
+    """
 
     name: LaneName
     table: str
@@ -60,12 +63,15 @@ class Counter:
     values: Floats
     rows: Ints
     unit: str = ""
+    section: str = "counters"
+    most: float | None = None
 
     def series(self, edges: Ints) -> Series:
         """The value that held at the end of each pixel."""
         last = np.searchsorted(self.ts_ns, edges[1:]) - 1
         held = np.where(last >= 0, self.values[last], np.nan)
-        return Series(held, float(self.values.min()), float(self.values.max()), self.unit)
+        high = max(float(self.values.max()), self.most or 0.0)
+        return Series(held, float(self.values.min()), high, self.unit)
 
     def sample_at(self, ts_ns: int) -> int | None:
         """Index of the sample that holds at a time; None before the first."""

@@ -26,7 +26,7 @@ WORTH_ROWS = 1 << 18
 """Fewer rows are laid out in some tenths of a second."""
 SHOWN = (
     "steps", "batch_rows", "lifecycle", "core_spans", "spans", "queue_order", "slot_tokens",
-    "segments", "accesses",
+    "segments", "accesses", "collectives", "allocations",
 )  # fmt: skip
 _LAYOUT = "layout.json"
 _CODE = Path(__file__).parents[2], Path(stepscope.analyzers.__file__ or "").parent

@@ -38,8 +38,8 @@ class LaidLanes:
     def add_counters(self, found: tuple[Counter, ...]) -> None:
         """Lay out a lane for each counter."""
         first_lane = len(self.lanes)
-        names = tuple(counter.name for counter in found)
-        self._add("counters", "counter", names, np.ones(len(names), np.int64))
+        for counter in found:
+            self._add(counter.section, "counter", (counter.name,), np.ones(1, np.int64))
         self.counters = {first_lane + place: counter for place, counter in enumerate(found)}
 
     def _add(

@@ -20,7 +20,7 @@ Subject = tuple[str, str | int | None]
 
 TABLES = (
     "steps", "batch_rows", "lifecycle", "core_spans", "spans", "counters", "allocations",
-    "queue_order", "slot_tokens", "segments", "accesses",
+    "queue_order", "slot_tokens", "segments", "accesses", "collectives",
 )  # fmt: skip
 """Tables that spans and samples are rows of; a span's `table` column indexes them."""
 DIGITS = frozenset("0123456789")

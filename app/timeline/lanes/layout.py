@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepscope.app.timeline.lanes.bounds import bounds_of
-from stepscope.app.timeline.lanes.counters import Counter
+from stepscope.app.timeline.lanes.counters import counters
+from stepscope.app.timeline.lanes.kv_blocks import pool_counters
 from stepscope.app.timeline.lanes.laid_lanes import LaidLanes
 from stepscope.app.timeline.lanes.lane import Lane, LaneName
-from stepscope.app.timeline.lanes.sections import laid_out
+from stepscope.app.timeline.lanes.sections import end_with_margin, laid_out
 from stepscope.app.timeline.lanes.tracks import lay_out_tracks, placed_spans
 from stepscope.app.timeline.profile.top_names import TopName
 from stepscope.app.timeline.span_index import Section
@@ -32,8 +33,9 @@ class Layout:
     names: tuple[LaneName, ...]
     sections: tuple[Section, ...]
 
-    def with_counters(self, found: tuple[Counter, ...]) -> LaidLanes:
+    def with_counters(self, trace: Trace) -> LaidLanes:
         """The lanes, and below them one for each counter."""
+        found = (*pool_counters(trace, self.sections, self.names), *counters(trace))
         laid = LaidLanes()
         laid.lanes, laid.names = [*self.lanes], [*self.names]
         laid.sections = [*self.sections]
@@ -44,11 +46,12 @@ class Layout:
 def lay_out(trace: Trace, piles: Piles | None = None) -> Layout:
     """Lay out the rows of a trace; the columns of its spans are kept in `piles`, else in memory."""
     spans = placed_spans(trace)
-    bounds = bounds_of(trace, {"spans": spans.lazy()})
-    tracks = lay_out_tracks(trace, spans, bounds[1])
+    recorded = bounds_of(trace, {"spans": spans.lazy()})
+    bounds = recorded[0], end_with_margin(trace, recorded)
+    tracks = lay_out_tracks(trace, spans, recorded[1])
     del spans
     laid = LaidLanes(piles)
-    for name, found in laid_out(trace, bounds[1], tracks):
+    for name, found in laid_out(trace, recorded, bounds[1], tracks):
         laid.add_section(name, found)
     return Layout(
         bounds, tracks.top, tracks.share_of, tracks.called, tuple(laid.lanes), tuple(laid.names),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from stepscope.app.timeline.lanes.collective_calls import subject_of_group
 from stepscope.app.timeline.lanes.lane import Lane, LaneName, Subject
 from stepscope.ingest.trace import Trace
 
@@ -44,6 +45,7 @@ class Places:
             ("core", finding.core),
             ("group", finding.group),
             ("core", self._core_of(finding)),
+            self._collective_of(finding),
             ("request", finding.request),
             ("buffer", None if buffer is None else str(buffer)),
         )
@@ -52,6 +54,18 @@ class Places:
             if lane is not None:
                 return lane
         return self.lane(finding.rank, STEPS)
+
+    def _collective_of(self, finding: Finding) -> Subject:
+        """The group of the call that a finding on collectives is at; no text for other findings."""
+        if not finding.code.startswith("COL") or finding.ts_ns is None:
+            return "calls", None
+        is_it = pl.col("ts_ns") == finding.ts_ns
+        if finding.rank is not None:
+            is_it &= pl.col("rank") == finding.rank
+        group = pl.coalesce("group", "stream", pl.lit(""))
+        ranks = pl.col("expected_ranks").fill_null("")
+        first = self._trace.collectives.filter(is_it).select(group, ranks).head(1).collect()
+        return subject_of_group(*first.row(0)) if len(first) else ("calls", None)
 
     def _core_of(self, finding: Finding) -> int | None:
         if finding.task is None or finding.core is not None or finding.group is not None:

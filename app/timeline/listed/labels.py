@@ -15,6 +15,7 @@ from stepscope.app.timeline.lanes.texts_by_number import numbers
 from stepscope.app.timeline.listed.kept_rows import KeptRows
 from stepscope.app.timeline.profile.top_names import shown
 from stepscope.app.timeline.spans.packed import Ints
+from stepscope.ingest.derive.collectives.calls import calls
 from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
 
@@ -93,6 +94,13 @@ def _owners(table: str) -> Callable[[Trace], KeptRows]:
     return lambda trace: _whole(trace.table(table).select(request=column))
 
 
+def _calls(trace: Trace) -> pl.LazyFrame:
+    """A row for each collective: what it is, and whether it differs from those of other ranks."""
+    rows = trace.collectives.select("op", "ordinal", "slot").with_row_index("ref")
+    marks = calls(trace).drop_nulls("mark").select("ref", "mark").lazy()
+    return rows.join(marks, on="ref", how="left", maintain_order="left").drop("ref")
+
+
 _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     "steps": lambda trace: _whole(
         trace.steps.select("step", "kind", "num_prefill_reqs", "num_decode_reqs")
@@ -102,7 +110,6 @@ _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     "lifecycle": lambda trace: _whole(trace.lifecycle.select("event", "cause")),
     "core_spans": _blocks,
     "spans": _spans,
-    "allocations": lambda trace: _whole(trace.allocations.select("op", "resource", "id")),
     "queue_order": lambda trace: _whole(trace.queue_order.select("index")),
     "slot_tokens": lambda trace: _whole(trace.slot_tokens.select("num_tokens")),
     **{OF_REQUEST + table: _owners(table) for table in OWNER},
@@ -111,6 +118,10 @@ _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     ),
     "accesses": lambda trace: _accesses(trace, *_OF_ACCESS),
     CONTENTS: lambda trace: _accesses(trace, *_OF_CONTENTS),
+    "collectives": lambda trace: _whole(_calls(trace)),
+    "allocations": lambda trace: KeptRows(
+        trace.allocations.select("owner"), trace.num_rows("allocations"), lambda part: part
+    ),
 }
 
 
@@ -167,11 +178,6 @@ def _span(row: Row, state: int) -> str:
     return shown(row["name"]) if row["is_executed"] else row["name"] or "unnamed"
 
 
-def _allocation(row: Row, state: int) -> str:
-    del state
-    return f"{row['op']} {row['resource']} {row['id']}"
-
-
 def _queue_order(row: Row, state: int) -> str:
     del state
     return f"position {row['index']}"
@@ -214,6 +220,24 @@ def _contents(row: Row, state: int) -> str:
     return " · ".join(parts) or f"written by {row['stream'] or 'an unknown stream'}"
 
 
+def call_name(op: str | None, ordinal: int | None, slot: int | None) -> str:
+    """A collective by its operation, its place and its slot: `broadcast #34 slot 2`."""
+    parts = [op or "collective"]
+    parts += [] if ordinal is None else [f"#{ordinal}"]
+    return " ".join(parts if slot is None else [*parts, f"slot {slot}"])
+
+
+def _call(row: Row, state: int) -> str:
+    name = call_name(row["op"], row["ordinal"], row["slot"])
+    if state == palette.ABSENT:
+        return f"never came to {name}"
+    return f"{palette.DIVERGED_GLYPH} {name}" if row["mark"] else name
+
+
+def _ownership(row: Row, state: int) -> str:
+    return "cached" if state == palette.CACHED else row["owner"] or "no known owner"
+
+
 _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "steps": (_step, ("step", "kind", "num_prefill_reqs", "num_decode_reqs")),
     "batch_rows": (_batch_row, ("num_tokens",)),
@@ -221,13 +245,14 @@ _WORDING: dict[str, tuple[Callable[[Row, int], str], tuple[str, ...]]] = {
     "lifecycle": (_lifecycle, ("event", "cause")),
     "core_spans": (_block, ("task", "block", "name", "num_blocks")),
     "spans": (_span, ("name", "is_executed")),
-    "allocations": (_allocation, ("op", "resource", "id")),
     "queue_order": (_queue_order, ("index",)),
     "slot_tokens": (_slot_tokens, ("num_tokens",)),
     **{OF_REQUEST + table: (_owner, ("request",)) for table in OWNER},
     "segments": (_segment, ("phase", "num_rows", "num_tokens", "executed_path")),
     "accesses": (_access, _OF_ACCESS),
     CONTENTS: (_contents, _OF_CONTENTS),
+    "collectives": (_call, ("op", "ordinal", "slot", "mark")),
+    "allocations": (_ownership, ("owner",)),
 }
 """What says it, of which columns of a row."""
 assert _WORDING.keys() == _COLUMNS.keys()

@@ -12,7 +12,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.flows.outlines import Outline
-from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
+from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row, is_summary
 from stepscope.app.timeline.lanes.tracks import COLLECTIVES, SAYS, STREAMS
 from stepscope.app.timeline.lanes.waiting_queue import ABOUT as ABOUT_QUEUE
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
@@ -153,11 +153,16 @@ class LanePainter:
         is_collapsed = row.section in self.state.collapsed
         arrow = "★" if row.section == "pinned" else ("▸" if is_collapsed else "▾")
         x = line.put(1, f"{arrow} {row.section}", ink(TEXT, PANEL, bold=True))
+        legend = section_legend(row.section, self.state.timeline, self.state.hidden)
         if is_collapsed:
-            lanes = sum(lane.section == row.section for lane in self.state.timeline.lanes)
-            about = [f"{times(lanes, 'lane')} collapsed"]
+            lanes = sum(
+                lane.section == row.section and not is_summary(lane)
+                for lane in self.state.timeline.lanes
+            )
+            states = () if row.section in SAYS else legend
+            about = [f"{times(lanes, 'lane')} collapsed", *states]
         else:
-            about = section_legend(row.section, self.state.timeline, self.state.hidden)
+            about = legend
         x = max(self.plot.left, x + 2)
         for entry in about:
             if x + width_of(entry) > line.width:

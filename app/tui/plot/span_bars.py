@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rich.style import Style
 
 from stepscope.app.palette import (
+    CACHED,
     COUNTER,
     FRONT_END,
     HELD,
@@ -38,7 +39,7 @@ MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
-LINES = frozenset({WAITING, PREEMPTED, IDLE, HELD, FRONT_END})
+LINES = frozenset({WAITING, PREEMPTED, IDLE, HELD, FRONT_END, CACHED})
 MARKED = frozenset(kind for kind, state in enumerate(STATES) if state.cue == "mark")
 """States that are shown by a sign where they begin, and go on as a thin line."""
 GOES_ON = "┄"
