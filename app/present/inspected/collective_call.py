@@ -1,4 +1,4 @@
-"""A collective call in full: what it is, which ranks are expected, who came when, who never came."""
+"""A collective call in full: what it is, who is expected, who came when, and who never came."""
 
 from __future__ import annotations
 

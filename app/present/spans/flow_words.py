@@ -16,11 +16,11 @@ from stepscope.app.present.blocks import (
     Table,
     Tone,
 )
-from stepscope.app.present.where import lane_name
+from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.flows.flow import Tied
 from stepscope.app.timeline.flows.path import Path, PathPart
-from stepscope.app.timeline.flows.ties import ENDS
+from stepscope.app.timeline.flows.ties import COLLECTIVE, ENDS
 from stepscope.app.units import count, duration
 from stepscope.ingest.schema import ON_DEVICE
 from stepscope.ingest.trace import Trace
@@ -77,12 +77,25 @@ def at_span(span: SpanView, timeline: Timeline) -> AtSpan:
 
 def _line(tied: Tied, end: int, ended_ns: int, begins_ns: int, timeline: Timeline) -> Runs:
     gap = begins_ns - ended_ns
+    if tied.kind == COLLECTIVE:
+        return _entered(tied, end, timeline)
     apart = f"{duration(gap)} apart" if gap >= 0 else f"{duration(-gap)} over each other"
     lane = lane_name(timeline.lanes[tied.span.lane])
     parts = (
         (f"{ENDS[tied.kind][end]} ", Tone.MUTED),
         (tied.span.label or timeline.called(tied.span.state), Tone.TEXT),
         (f"  {apart}, {lane}", Tone.MUTED),
+    )
+    return Runs(parts, at_span(tied.span, timeline))
+
+
+def _entered(tied: Tied, end: int, timeline: Timeline) -> Runs:
+    """A call of the same collective on another rank, which was entered before or after."""
+    parts = (
+        (f"{ENDS[tied.kind][end]} ", Tone.MUTED),
+        (tied.span.label, Tone.TEXT),
+        (f"  at {when(tied.span.start_ns, timeline, 1)}, ", Tone.MUTED),
+        (lane_name(timeline.lanes[tied.span.lane]), Tone.MUTED),
     )
     return Runs(parts, at_span(tied.span, timeline))
 

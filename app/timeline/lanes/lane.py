@@ -34,7 +34,7 @@ SPAN_COLUMNS = {
 class Lane:
     """One row of the timeline; `depth` counts the sub-lanes of what ran at the same time.
 
-    `section` is one of `sections.SECTIONS` or counters; `kind` is steps, spans or counter. Text
+        `section` is one of `sections.SECTIONS` or counters; `kind` is steps, spans or counter. Text
     comes from the trace and is made plain.
     """
 

@@ -1,7 +1,8 @@
-"""The map of KV blocks: a span for each ownership, colours that differ, and how full the pool was."""
+"""The map of KV blocks: a span for each ownership, and how full the pool was."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_blocks_of_a_recorded_vllm_have_colours_that_differ_from_those_before_an
 
     for spans in (spans_of(timeline, lane) for lane in lanes):
         owned = [span for span in spans if span.state != palette.CACHED]
-        for one, other in zip(owned, owned[1:], strict=False):
+        for one, other in pairwise(owned):
             assert one.state != other.state or one.label == other.label
 
 

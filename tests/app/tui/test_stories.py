@@ -12,6 +12,7 @@ from stepscope.analyzers.check.run import check
 from stepscope.app.tui.widgets.prose import Prose
 from stepscope.ingest.trace import Trace
 from tests.app.both_fronts import stories
+from tests.app.timeline.lanes.test_slots_and_queues import recycling
 from tests.app.tui.pages.test_stops import look_for, step_bar
 from tests.app.tui.pages.test_timeline import lanes_of
 from tests.app.tui.stage import (
@@ -87,6 +88,20 @@ async def test_one_click_on_a_waiting_bar_says_why_it_waits(sample_traces: Path)
         assert stories.WAITED in told
         for fact in stories.WAITED_FOR:
             assert fact.lower() in told.lower()
+
+
+async def test_a_click_on_the_head_of_the_waiting_queue_says_why_it_waited_there() -> None:
+    trace = recycling()
+    async with opened(trace, check(trace), WIDE) as pilot:
+        await press(pilot, "2")
+        lines = text_of(lanes_of(pilot)).splitlines()
+        y = next(n for n, line in enumerate(lines) if "position 0" in line)
+        await pilot.click("#lanes", offset=(40, y))
+        await settle(pilot)
+
+        about = " ".join(app_of(pilot).query_one("#details", Prose).text.split())
+        assert "b was at position 0 of the waiting queue for 30 ns" in about
+        assert any("slot 0" in line for line in lines)
 
 
 @slow

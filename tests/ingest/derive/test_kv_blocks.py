@@ -15,7 +15,7 @@ OPS = ("claim", "share", "release", "let-go", "cache", "evict")
 Row = dict[str, Any]
 ROWS = st.lists(
     st.builds(
-        lambda id, op, owner, gap: {"id": id, "op": op, "owner": owner, "gap": gap},
+        lambda block, op, owner, gap: {"id": block, "op": op, "owner": owner, "gap": gap},
         st.integers(0, 2), st.sampled_from(OPS), st.sampled_from("abc"), st.integers(0, 2),
     ),
     max_size=24,

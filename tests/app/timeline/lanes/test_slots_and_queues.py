@@ -94,7 +94,7 @@ def test_a_position_of_the_queue_shows_who_was_there_and_leads_to_the_request() 
     assert {head.state, moved_up.state} <= {*range(SPAN + 1, NAME)}
     blocks = [*span_blocks(head, timeline, trace)]
     assert "b was at position 0 of the waiting queue for 30 ns" in told(blocks)
-    links = [link.to for block in blocks if isinstance(block, Links) for link in block.links]
+    links = [link.to for block in blocks if isinstance(block, Links) for link in block.choices]
     assert AtRequest(0, "b") in links
     assert not any(isinstance(block, Runs) for block in blocks)
 

@@ -81,6 +81,22 @@ def test_one_click_on_a_waiting_bar_says_why_it_waits(revisit: Open) -> None:
     expect(about).to_contain_text("decode on request 4-ab4d090e")
 
 
+def test_a_click_on_the_head_of_the_waiting_queue_says_why_it_waited_there(revisit: Open) -> None:
+    opened = revisit(sample(stories.CROWD))
+    page = opened.go()
+    page.locator("#names .row", has_text="waiting queue").click()
+    opened.settle()
+    row = page.locator("#names .row", has_text="position 0").bounding_box()
+    canvas = page.locator("#canvas").bounding_box()
+    assert row
+    assert canvas
+
+    page.mouse.click(canvas["x"] + canvas["width"] / 20, row["y"] + row["height"] / 2)
+    opened.settle()
+
+    expect(page.locator("#about")).to_contain_text("at position 0 of the waiting queue for")
+
+
 def test_what_is_wrong_with_what_is_asked_is_said_in_a_line(revisit: Open) -> None:
     opened = revisit(sample(stories.BEFORE))
     opened.go()
