@@ -33,6 +33,7 @@ STATES: tuple[State, ...] = (
     State("waiting", "#5B6472", "┄", "hollow"),
     State("prefill", "#46C3FE", "P", "solid"),
     State("decode", "#F5B971", "D", "ticks"),
+    State("mixed", "#E6FAFA", "M", "split"),
     State("preempted", "#F95213", "▼", "mark"),
     State("recompute", "#AC5DD2", "R", "hatch"),
     State("idle", "#2A323D", "·", "hollow"),
@@ -73,8 +74,8 @@ STATES: tuple[State, ...] = (
     State("owner 7", "#CC79A7", "█", "label"),
 )
 (
-    NOTHING, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD, FRONT_END,
-    COUNTER,
+    NOTHING, WAITING, PREFILL, DECODE, MIXED, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD,
+    FRONT_END, COUNTER,
     SPAN, _, _, _,
     NAME, _, _, _, _, _, _,
     OTHER_NAME,
@@ -92,6 +93,10 @@ OWNERS = range(OWNER, OWNER + 7)
 """Requests that own KV blocks, so that neighbours differ: the colours of Okabe and Ito again."""
 OF_CALLS = (COMMUNICATION, MISMATCHED, BLOCKED, ABSENT)
 """Collective calls: returned, not what other ranks came with, never returned, never entered."""
+MARKS = (PREEMPTED, MIXED)
+"""States that have a sign in every pixel that they are in at all, whatever fills it most."""
+PARTS = (RECOMPUTE, PREFILL, DECODE)
+"""What the batch of a mixed step computes: its span is split by them, from the top."""
 NUM_SPAN_SHADES = NAME - SPAN
 NAMED = range(NAME, OTHER_NAME)
 """The names that took most of a profile, by their share: the colours of Okabe and Ito."""
@@ -101,9 +106,13 @@ OF_KINDS = {
 }  # fmt: skip
 """The state of what a device executed, by what it was for, where colours are by state."""
 IN_LEGEND = (
-    *range(WAITING, COUNTER), *OF_KINDS.values(), OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, CACHED,
+    *range(PREFILL, RECOMPUTE + 1), WAITING, *range(IDLE, COUNTER), *OF_KINDS.values(), OVERWRITTEN,
+    BLOCKED, MISMATCHED, ABSENT, CACHED,
 )  # fmt: skip
-"""States that a legend names; names of spans have entries of their own, and owners are labels."""
+"""States that a legend names, what computes first: a narrow one is cut at its end.
+
+Names of spans have entries of their own, and owners are labels.
+"""
 CORES = {"AIC": "cube core", "AIV": "vector core", "MIX": "both at once"}
 """What the names of core groups stand for, wherever they are shown."""
 NAMES_OF_CORES = " · ".join(f"{name}: {meaning}" for name, meaning in CORES.items())

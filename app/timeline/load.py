@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,12 @@ from stepscope.app.timeline.lanes.collective_calls import CALLS
 from stepscope.app.timeline.lanes.counters import Counter
 from stepscope.app.timeline.lanes.lane import Ints, clipped, end_of, placeable
 from stepscope.app.timeline.lanes.recomputed import with_recomputed
-from stepscope.app.timeline.lanes.steps import known_steps
+from stepscope.app.timeline.lanes.steps import (
+    STATE_OF_PART,
+    is_mixed_step,
+    known_steps,
+    tokens_of_parts,
+)
 from stepscope.app.timeline.lanes.tracks import SAYS
 from stepscope.app.timeline.profile.gpu_load import BusyDevices
 from stepscope.app.timeline.span_index import Section, SpanIndex
@@ -29,16 +34,28 @@ class LoadOverTime:
     """Stacked shares 0..1 by state, `shares` [states, width]; `what` says of what they are.
 
     Cores and GPUs busy are a share of all of them; tokens, spans, requests and arrivals a share of
-    the busiest pixel; a counter lies between its lowest value or 0 and its highest.
+    the busiest pixel; a counter lies between its lowest value or 0 and its highest. Tokens of a
+    mixed batch are `mixed`, whatever they are of; `is_mixed` [width] tells where any such step ran.
     """
 
     what: str
     states: tuple[int, ...]
     shares: Shares
+    is_mixed: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def widened(self, pixels: Ints) -> LoadOverTime:
         """The same with the given pixels, which may repeat."""
-        return LoadOverTime(self.what, self.states, self.shares[:, pixels])
+        is_mixed = self.is_mixed[pixels] if len(self.is_mixed) else self.is_mixed
+        return LoadOverTime(self.what, self.states, self.shares[:, pixels], is_mixed)
+
+    def mixed_runs(self, apart: int = 0) -> list[int]:
+        """The pixels at which mixed steps begin to run, each more than `apart` after the last."""
+        begins = np.flatnonzero(np.diff(self.is_mixed.astype(np.int8), prepend=0) > 0)
+        runs: list[int] = []
+        for pixel in begins.tolist():
+            if not runs or pixel - runs[-1] > apart:
+                runs.append(pixel)
+        return runs
 
 
 def load_of(
@@ -52,6 +69,22 @@ def load_of(
     the first counter.
     """
     by_name = {section.name: section for section in sections}
+    load = _load_of(trace, by_name, counters, devices, edges)
+    if "steps" not in by_name:
+        return load
+    index = by_name["steps"].index
+    lanes = np.arange(len(index.offsets) - 1)
+    is_mixed = index.marks(lanes, edges, (palette.MIXED,)).any(axis=0)
+    return replace(load, is_mixed=is_mixed)
+
+
+def _load_of(
+    trace: Trace,
+    by_name: Mapping[str, Section],
+    counters: Sequence[Counter],
+    devices: BusyDevices,
+    edges: Ints,
+) -> LoadOverTime:
     if "core groups" in by_name:
         return _busy(
             by_name["core groups"], edges, "cores busy", (palette.AIC, palette.AIV, palette.MIX)
@@ -136,26 +169,34 @@ def _tokens(trace: Trace, edges: Ints) -> LoadOverTime:
 
     A step of which nobody knows how long it took has no tokens a second: the last of a log.
     """
-    columns = ["num_prefill_tokens", "num_decode_tokens"]
-    states = [palette.PREFILL, palette.DECODE]
     start = clipped(pl.col("ts_ns"))
     ended = end_of(pl.col("ts_ns"), pl.col("lasts_ns"), 0)
+    is_mixed = is_mixed_step(*STATE_OF_PART)
+    whole = pl.sum_horizontal(*STATE_OF_PART)
     steps = (
         with_recomputed(_lasting_steps(trace), trace)
         .drop_nulls("lasts_ns")
-        .select(*columns, "recompute_tokens", start=start, end=ended)
+        .with_columns(tokens_of_parts())
+        .select(
+            pl.when(~is_mixed).then(pl.col(*STATE_OF_PART)).otherwise(0),
+            mixed=pl.when(is_mixed).then(whole).otherwise(0),
+            start=start,
+            end=ended,
+        )
         .collect()
     )
-    if steps["recompute_tokens"].sum():
-        columns.append("recompute_tokens")
-        states.append(palette.RECOMPUTE)
+    states = {
+        "prefill": palette.PREFILL,
+        "decode": palette.DECODE,
+        "mixed": palette.MIXED,
+        "recompute": palette.RECOMPUTE,
+    }
+    shown = [name for name in states if name in ("prefill", "decode") or steps[name].sum()]
     shares = np.array(
-        [
-            _per_pixel(steps["start"], steps["end"], steps[column].fill_null(0).clip(0), edges)
-            for column in columns
-        ]
+        [_per_pixel(steps["start"], steps["end"], steps[name], edges) for name in shown]
     ) / np.diff(edges)
-    return _scaled(LoadOverTime("tokens", tuple(states), shares.astype(np.float32)))
+    named = tuple(states[name] for name in shown)
+    return _scaled(LoadOverTime("tokens", named, shares.astype(np.float32)))
 
 
 def _lasting_steps(trace: Trace) -> pl.LazyFrame:

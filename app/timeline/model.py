@@ -165,6 +165,8 @@ class Timeline:
                 picture.state[rows] = pixels.state[:, shown]
                 picture.density[rows] = pixels.density[:, shown]
                 picture.count[rows] = pixels.count[:, shown]
+                marks = section.index.marks(own[rows], edges, palette.MARKS, hidden)
+                picture.mark[rows] = marks[:, shown]
         for row, lane in enumerate(picture.lanes):
             if lane in self._counters:
                 series = self._counters[lane].series(edges)

@@ -17,7 +17,8 @@ Ref = tuple[str, int]
 class SpanView(NamedTuple):
     """A span to show; `ref` is the table and the number of the row that it stands for.
 
-    Both parts of a mixed step, and a block with the time for which it held its core, share a ref.
+    A block and the time for which it held its core share a ref. `parts` are the shares of the
+    tokens of a mixed step that are of each of `palette.PARTS`; empty where they are not recorded.
     """
 
     lane: int
@@ -26,18 +27,20 @@ class SpanView(NamedTuple):
     state: int
     label: str
     ref: Ref
+    parts: tuple[float, ...] = ()
 
 
 Spans = list[SpanView] | None
 
 
 class Picture:
-    """What each pixel of some lanes shows: three arrays [lanes, width].
+    """What each pixel of some lanes shows: four arrays [lanes, width].
 
     `state`: what fills most of the pixel, 0 where there is nothing (and on counter lanes).
     `density`: the share of the pixel that is busy, 0..255, at least 1 where there is anything (on
     counter lanes: the value on its scale). `count`: spans that touch the pixel (on counter lanes: 1
-    where there is a value, 0 before the first).
+    where there is a value, 0 before the first). `mark`: the one of `palette.MARKS` that the pixel
+    has most of, though another state may fill it, or 0.
     """
 
     def __init__(self, lanes: Sequence[int], width: int, listed: Callable[[], list[Spans]]) -> None:
@@ -46,6 +49,7 @@ class Picture:
         self.state: Bytes = np.zeros(shape, np.uint8)
         self.density: Bytes = np.zeros(shape, np.uint8)
         self.count: Counts = np.zeros(shape, np.uint32)
+        self.mark: Bytes = np.zeros(shape, np.uint8)
         self._listed = listed
 
     @cached_property

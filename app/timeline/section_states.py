@@ -18,6 +18,7 @@ from stepscope.app.palette import (
     IDLE,
     MISMATCHED,
     MIX,
+    MIXED,
     OVERWRITTEN,
     OWNERS,
     PREEMPTED,
@@ -39,7 +40,7 @@ from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
 
 ORDER = (
-    FRONT_END, WAITING, PREFILL, DECODE, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE,
+    FRONT_END, WAITING, PREFILL, DECODE, MIXED, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE,
     OVERWRITTEN, UNKNOWN, COMMUNICATION, MISMATCHED, BLOCKED, ABSENT, OWNERS.start, CACHED,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
@@ -74,8 +75,10 @@ def states_in(
 
 def about_steps(timeline: Timeline) -> str:
     """What the spans of steps are: batches where the trace says what they computed."""
-    is_split = timeline.kinds_of("steps") & {PREFILL, DECODE}
-    return "batches, split by tokens" if is_split else "a span for each step"
+    kinds = timeline.kinds_of("steps")
+    if MIXED in kinds:
+        return "batches, mixed ones split by tokens"
+    return "batches" if kinds & {PREFILL, DECODE} else "a span for each step"
 
 
 def word_of(kind: int, timeline: Timeline) -> str:

@@ -67,6 +67,7 @@ class SpanIndex:
         self.table, self.ref = columns.table, columns.ref
         self.kinds: Bytes = columns.kinds
         heads = -(-columns.offsets // PER_BLOCK)
+        self._lanes_with: dict[tuple[int, ...], npt.NDArray[np.bool_]] = {}
         self._heads = StartIndex(self.starts.base, heads, columns.heads_before)
 
     def __len__(self) -> int:
@@ -77,6 +78,17 @@ class SpanIndex:
         """Whether any span takes no time."""
         parts = range(0, len(self), SPANS_AT_ONCE)
         return any((self.lengths[at : at + SPANS_AT_ONCE] == 0).any() for at in parts)
+
+    def lanes_with(self, kinds: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+        """Whether each lane has a span of any of some states."""
+        if kinds not in self._lanes_with:
+            found = np.zeros(len(self.offsets) - 1, np.bool_)
+            if np.isin(self.kinds, kinds).any():
+                for at in range(0, len(self), SPANS_AT_ONCE):
+                    places = np.flatnonzero(np.isin(self.state[at : at + SPANS_AT_ONCE], kinds))
+                    found[np.searchsorted(self.offsets, places + at, "right") - 1] = True
+            self._lanes_with[kinds] = found
+        return self._lanes_with[kinds]
 
     def ends(self, places: slice | Ints) -> Ints:
         """When the spans at some places end."""
@@ -135,6 +147,20 @@ class SpanIndex:
             found = self._found(lanes[rows], edges[None], room)
             self._paint(made, rows, found, edges, hidden)
         return made
+
+    def marks(
+        self, lanes: Ints, edges: Ints, kinds: tuple[int, ...], hidden: Collection[int] = ()
+    ) -> Bytes:
+        """Which of some states each pixel of some lanes has most of, [lanes, width]; 0 for none.
+
+        Lanes without a span of these states cost nothing.
+        """
+        found = np.zeros((len(lanes), len(edges) - 1), np.uint8)
+        rows = np.flatnonzero(self.lanes_with(kinds)[lanes])
+        if len(rows):
+            others = ({*self.kinds.tolist()} - {*kinds}) | {*hidden}
+            found[rows] = self.pixels(lanes[rows], edges, others).state
+        return found
 
     def _paint_at_once(
         self, made: Pixels, lanes: Ints, edges: Ints, hidden: Collection[int]

@@ -1,6 +1,7 @@
-"""The engine's steps: a lane for each rank and stage of a pipeline, a step split by its tokens.
+"""The engine's steps: a lane for each rank and stage of a pipeline.
 
-These were computed for prefill, decode or recompute.
+A step whose batch has prompts and decodes is one span, `mixed`; how its tokens are shared is in
+`parts_of_steps`. Another one that recomputes is cut by its tokens.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ABOUT = (("steps", None),)
 STATE_OF_KIND = {
     "prefill": palette.PREFILL,
     "decode": palette.DECODE,
+    "mixed": palette.MIXED,
     "idle": palette.IDLE,
     "dummy": palette.IDLE,
 }
@@ -40,22 +42,24 @@ STATE_OF_PART = {
     "decode": palette.DECODE,
 }
 
+TOKENS = {
+    "recompute": "recompute_tokens",
+    "prefill": "num_prefill_tokens",
+    "decode": "num_decode_tokens",
+}
+assert tuple(STATE_OF_PART.values()) == palette.PARTS
+
 
 def step_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `steps`; the last of a rank reaches `last_ns` where it has not ended."""
-    tokens = {
-        "recompute": "recompute_tokens",
-        "prefill": "num_prefill_tokens",
-        "decode": "num_decode_tokens",
-    }
     steps = (
         with_recomputed(known_steps(trace), trace)
         .with_columns(
             start=clipped(pl.col("ts_ns")),
             end=end_of(pl.col("ts_ns"), pl.col("lasts_ns"), last_ns),
-            **{name: pl.col(column).fill_null(0).clip(0) for name, column in tokens.items()},
         )
-        .select(*LANE, "ref", "kind", "start", "end", "is_listed", *tokens)
+        .with_columns(tokens_of_parts())
+        .select(*LANE, "ref", "kind", "start", "end", "is_listed", *STATE_OF_PART)
         .collect()
     )
     ranks = steps["rank"].unique().sort().to_list()
@@ -115,6 +119,31 @@ def known_steps(trace: Trace) -> pl.LazyFrame:
     )
 
 
+def parts_of_steps(trace: Trace) -> pl.DataFrame:
+    """Tokens by what they are computed for, a row for each of `steps`: as `STATE_OF_PART`."""
+    return with_recomputed(trace.steps, trace).select(tokens_of_parts()).collect()
+
+
+def parts_of_batches(trace: Trace) -> pl.DataFrame:
+    """The same of steps that are known by their batch alone, a row for each of `batch_rows`.
+
+    The first row of a batch tells its tokens, the others none.
+    """
+    steps = with_recomputed(known_steps(trace).filter(~pl.col("is_listed")), trace)
+    return (
+        trace.batch_rows.select("step")
+        .with_row_index("ref")
+        .join(steps.select("ref", *tokens_of_parts()), on="ref", how="left", maintain_order="left")
+        .select(pl.col(*STATE_OF_PART).fill_null(0))
+        .collect()
+    )
+
+
+def tokens_of_parts() -> list[pl.Expr]:
+    """The columns of `STATE_OF_PART`, of steps as `with_recomputed` has them."""
+    return [pl.col(column).fill_null(0).clip(0).alias(name) for name, column in TOKENS.items()]
+
+
 def _of_batches(trace: Trace) -> pl.LazyFrame:
     """A step for each batch: when it was formed, and what its rows add up to."""
     tokens = {
@@ -137,20 +166,28 @@ def _of_batches(trace: Trace) -> pl.LazyFrame:
 
 
 def _split(steps: pl.DataFrame) -> pl.DataFrame:
-    """Cut steps that did several things by their tokens; a mixed one without any, in half."""
-    is_mixed = pl.col("kind").eq_missing("mixed")
-    is_told = (pl.col("prefill") + pl.col("decode") + pl.col("recompute")) > 0
-    is_cut = is_told & (is_mixed | (pl.col("recompute") > 0))
-    whole = steps.filter(~is_cut & ~is_mixed).with_columns(
-        state=pl.col("kind").replace_strict(
-            STATE_OF_KIND, default=palette.UNKNOWN, return_dtype=pl.UInt8
-        )
+    """Give steps their state: mixed where a batch has prompts and decodes, which is not cut.
+
+    Other steps that recompute are cut by their tokens. A mixed step that tells no tokens is mixed,
+    one that has tokens of one phase alone is of that phase.
+    """
+    is_mixed, is_both = pl.col("kind").eq_missing("mixed"), is_mixed_step(*STATE_OF_PART)
+    is_cut = (pl.col("recompute") > 0) & ~is_both
+    of_kind = pl.col("kind").replace_strict(
+        STATE_OF_KIND, default=palette.UNKNOWN, return_dtype=pl.UInt8
     )
-    halves = steps.filter(~is_told & is_mixed).with_columns(prefill=1, decode=1)
-    return pl.concat(
-        [whole, *_cut(pl.concat([steps.filter(is_cut), halves], how="diagonal_relaxed"))],
-        how="diagonal_relaxed",
+    one_phase = (
+        pl.when(pl.col("decode") > 0).then(palette.DECODE).otherwise(palette.PREFILL).cast(pl.UInt8)
     )
+    state = pl.when(is_mixed & ~is_both).then(one_phase).otherwise(of_kind)
+    whole = steps.filter(~is_cut).with_columns(state=state)
+    return pl.concat([whole, *_cut(steps.filter(is_cut))], how="diagonal_relaxed")
+
+
+def is_mixed_step(recompute: str, prefill: str, decode: str) -> pl.Expr:
+    """Tell a mixed step that is not of one phase alone, by columns of tokens without nulls."""
+    has_prompts, has_decodes = pl.col(prefill) + pl.col(recompute) > 0, pl.col(decode) > 0
+    return pl.col("kind").eq_missing("mixed") & (has_prompts == has_decodes)
 
 
 def _cut(steps: pl.DataFrame) -> Iterator[pl.DataFrame]:

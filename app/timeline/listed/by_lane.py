@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from stepscope.app.palette import MIXED
 from stepscope.app.timeline.lanes.buffers import is_buffer
 from stepscope.app.timeline.lanes.lane import TABLES, Lane
 from stepscope.app.timeline.lanes.slots import SLOTS
@@ -103,11 +104,23 @@ class ListedSpans:
         places = np.arange(counts.sum()) + np.repeat(shift, counts)
         lane, table, ref = np.repeat(lanes, counts), index.table[places], index.ref[places]
         state = index.state[places]
-        labels = self._labelled(lane, table, ref, state)
+        labels, parts = self._labelled(lane, table, ref, state), self._parts(table, ref, state)
         refs = zip([TABLES[code] for code in table.tolist()], ref.tolist(), strict=True)
         columns = (lane, index.starts[places], index.ends(places), state)
-        told = zip(*(column.tolist() for column in columns), labels, refs, strict=True)
+        told = zip(*(column.tolist() for column in columns), labels, refs, parts, strict=True)
         return [*map(SpanView._make, told)]
+
+    def _parts(self, table: Bytes, ref: Ints, state: Bytes) -> list[tuple[float, ...]]:
+        """How the tokens of mixed steps are shared; of other spans nothing."""
+        parts: list[tuple[float, ...]] = [()] * len(state)
+        for code in np.unique(table[state == MIXED]).tolist():
+            own = np.flatnonzero((table == code) & (state == MIXED))
+            named = STEP_OF_BATCH if TABLES[code] == "batch_rows" else TABLES[code]
+            for place, shares in zip(
+                own.tolist(), self._labels.parts(named, ref[own]), strict=True
+            ):
+                parts[place] = shares
+        return parts
 
     def _labelled(self, lane: Ints, table: Bytes, ref: Ints, state: Bytes) -> list[str]:
         naming, labels = self._naming[lane], np.empty(len(lane), object)

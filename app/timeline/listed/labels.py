@@ -11,6 +11,7 @@ import polars as pl
 from stepscope.app import palette
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import TABLES
+from stepscope.app.timeline.lanes.steps import parts_of_batches, parts_of_steps
 from stepscope.app.timeline.lanes.texts_by_number import numbers
 from stepscope.app.timeline.listed.kept_rows import KeptRows
 from stepscope.app.timeline.profile.top_names import shown
@@ -41,6 +42,7 @@ class Labels:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._kept: dict[str, KeptRows] = {}
+        self._parts: dict[str, KeptRows] = {}
         self._said = lru_cache(maxsize=MOST_LABELS)(_say)
 
     def of(self, table: str, rows: Ints, states: list[int]) -> list[str]:
@@ -50,10 +52,23 @@ class Labels:
         told, said = self._kept[table].take(rows), self._said
         return [said(table, row, state) for row, state in zip(told, states, strict=True)]
 
+    def parts(self, table: str, rows: Ints) -> list[tuple[float, ...]]:
+        """Shares of each mixed step's tokens (`palette.PARTS`); empty where none are recorded."""
+        if table not in _PARTS:
+            return [()] * len(rows)
+        if table not in self._parts:
+            self._parts[table] = _whole(_PARTS[table](self._trace).lazy())
+        return [_shares(tokens) for tokens in self._parts[table].take(rows)]
+
 
 def _say(table: str, row: tuple[Any, ...], state: int) -> str:
     wording, columns = _WORDING[table]
     return plain(wording(dict(zip(columns, row, strict=True)), state))
+
+
+def _shares(tokens: tuple[int, ...]) -> tuple[float, ...]:
+    whole = sum(tokens)
+    return tuple(part / whole for part in tokens) if whole else ()
 
 
 def _whole(rows: pl.LazyFrame) -> KeptRows:
@@ -124,11 +139,15 @@ _COLUMNS: dict[str, Callable[[Trace], KeptRows]] = {
     ),
 }
 
+_PARTS = {"steps": parts_of_steps, STEP_OF_BATCH: parts_of_batches}
+
 
 def _step(row: Row, state: int) -> str:
     prefill, decode = row["num_prefill_reqs"], row["num_decode_reqs"]
     if state == palette.RECOMPUTE:
         return "R"
+    if state == palette.MIXED:
+        return f"{prefill or ''}P {decode or ''}D"
     if row["kind"] == "mixed" and state in PHASES:
         return f"{decode or ''}D" if state == palette.DECODE else f"{prefill or ''}P"
     if row["kind"] == "prefill":
@@ -146,7 +165,8 @@ def _batch_row(row: Row, state: int) -> str:
 
 
 def _step_of_batch(row: Row, state: int) -> str:
-    return palette.STATES[state].glyph if state in PHASES else f"step {row['step']}"
+    is_known = state in (*PHASES, palette.MIXED)
+    return palette.STATES[state].glyph if is_known else f"step {row['step']}"
 
 
 def _lifecycle(row: Row, state: int) -> str:

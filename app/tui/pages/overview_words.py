@@ -96,6 +96,8 @@ def _bar(
     decode = float(np.nansum(composition.decode_tokens[mine]))
     share = prefill / (prefill + decode) if prefill + decode else 0.5
     cells = round(filled * share)
+    if filled > 1 and 0 < share < 1:
+        cells = min(max(cells, 1), filled - 1)
     for state, width in ((STATES[PREFILL], cells), (STATES[DECODE], filled - cells)):
         yield Piece(fill_of(state) * width, ink(state.colour, PANEL))
 

@@ -33,13 +33,16 @@ from stepscope.app.tui.ink import (
 )
 from stepscope.app.tui.plot.span_bars import (
     MOMENT,
+    Bytes,
     Looks,
     Plot,
     looks_of,
     outline,
     paint_counter,
     paint_density,
+    paint_signs,
     paint_spans,
+    signs_of,
 )
 from stepscope.app.widths import fit, fit_middle, width_of
 
@@ -88,6 +91,7 @@ class Painting:
     shown: Shown
     picture: Picture
     looks: Looks
+    signs: Bytes
     places: dict[int, int]
 
     @classmethod
@@ -98,7 +102,9 @@ class Painting:
         view, width = shown.plot.viewport, shown.plot.width
         picture = shown.timeline.query(view.t0, view.t1, width, lanes, shown.hidden)
         looks = looks_of(picture.state, picture.density)
-        return cls(shown, picture, looks, {lane: place for place, lane in enumerate(lanes)})
+        signs = signs_of(picture.state, picture.mark)
+        places = {lane: place for place, lane in enumerate(lanes)}
+        return cls(shown, picture, looks, signs, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +237,11 @@ class LanePainter:
             paint_counter(line, self.plot, picture.density[at], picture.count[at] > 0, surface)
             return
         paint_density(line, self.plot, self.painting.looks[at], surface)
-        paint_spans(line, self.plot, picture.spans[at] or (), self.state.hidden, surface)
+        spans = picture.spans[at]
+        if spans is None:
+            paint_signs(line, self.plot, self.painting.signs[at], surface)
+        else:
+            paint_spans(line, self.plot, spans, self.state.hidden, surface)
 
     def _paint_strip(self, line: Line, row: Row, surface: str) -> None:
         """Show of each cell what the busiest lane of the group has there."""
@@ -241,6 +251,7 @@ class LanePainter:
         density = self.painting.picture.density[places]
         busiest, cells = density.argmax(axis=0), range(density.shape[1])
         paint_density(line, self.plot, self.painting.looks[places][busiest, cells], surface)
+        paint_signs(line, self.plot, self.painting.signs[places].max(axis=0), surface)
 
     def _paint_outlines(self, line: Line, row: Row, surface: str) -> None:
         """Mark where arrows come from and lead to, and underline the path and what was picked."""

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from stepscope.analyzers.findings.finding import SEVERITIES
-from stepscope.app.palette import FLAG, FLAG_GLYPH, HIT, HIT_GLYPH, SEVERITY_MARKS, STATES
+from stepscope.app.palette import FLAG, FLAG_GLYPH, HIT, HIT_GLYPH, MIXED, SEVERITY_MARKS, STATES
 from stepscope.app.timeline import LoadOverTime
 from stepscope.app.timeline.flags.flag_at import FlagAt
 from stepscope.app.timeline.navigator import Navigator
@@ -35,7 +35,12 @@ RIGHT = np.cumsum((0, 0x80, 0x20, 0x10, 0x08))
 """What so many dots of a Braille sign are, from the bottom up, in its left and its right column."""
 MOST_DOTS = 16
 """Lines of dots that are kept, until there are so many."""
-MARKS = {FLAG_GLYPH, HIT_GLYPH, *(mark.glyph for mark in SEVERITY_MARKS.values())}
+MARKS = {
+    FLAG_GLYPH,
+    HIT_GLYPH,
+    STATES[MIXED].glyph,
+    *(mark.glyph for mark in SEVERITY_MARKS.values()),
+}
 
 
 class Minimap(Widget):
@@ -101,6 +106,7 @@ class Minimap(Widget):
                 line.put(1, what, ink(MUTED, BACKGROUND), self.gutter_width)
             self._paint_load(line, self.size.height - 2 - y, self.state)
             if y == 0:
+                self._paint_mixed(line, self.state)
                 self._paint_hits(line, self.state)
             self._paint_flags(line, self.state, y)
         self._paint_viewport(line, self.state)
@@ -216,6 +222,15 @@ class Minimap(Widget):
             for each, kind in zip(pattern.tolist(), most.tolist(), strict=True)
         ]
         return [glyph for glyph, _ in shown], [style for _, style in shown]
+
+    def _paint_mixed(self, line: Line, state: Navigator) -> None:
+        """A sign where mixed steps begin to run, over the load."""
+        mixed = STATES[MIXED]
+        if MIXED in state.hidden:
+            return
+        for pixel in self._look_up(state).mixed_runs(apart=2):
+            x = self.gutter_width + pixel // 2
+            line.put(x, mixed.glyph, ink(mixed.colour, BACKGROUND, bold=True))
 
     def _paint_marks(self, line: Line, state: Navigator) -> None:
         for severity in reversed(SEVERITIES):

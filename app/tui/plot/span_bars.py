@@ -14,10 +14,14 @@ from rich.style import Style
 from stepscope.app.palette import (
     CACHED,
     COUNTER,
+    DECODE,
     FRONT_END,
     HELD,
     IDLE,
+    MARKS,
+    PARTS,
     PREEMPTED,
+    PREFILL,
     STATES,
     WAITING,
     State,
@@ -37,7 +41,7 @@ LOOKS = 16
 """More than there are heights."""
 MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
-FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒"}
+FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒", "split": "▀"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
 LINES = frozenset({WAITING, PREEMPTED, IDLE, HELD, FRONT_END, CACHED})
 MARKED = frozenset(kind for kind, state in enumerate(STATES) if state.cue == "mark")
@@ -95,6 +99,33 @@ def body_of(state: State, surface: str) -> str:
     return blend(state.colour, surface, share + (1 - share) * TINT)
 
 
+@cache
+def fill_style(state: State, surface: str) -> Style:
+    """The style of that glyph; what is split has what it is made of above and below."""
+    if state.cue == "split":
+        return ink(STATES[PREFILL].colour, STATES[DECODE].colour)
+    return ink(state.colour, surface)
+
+
+def signs_of(states: Bytes, marks: Bytes) -> Bytes:
+    """Which state has its sign in each cell [lanes, width], 0 for none: one of those that `marks`
+    has there, where another fills the cell, and where a run of its cells begins.
+    """
+    begins = np.diff(marks, prepend=0, axis=-1) != 0
+    signs: Bytes = np.where((marks > 0) & (begins | (states != marks)), marks, 0).astype(np.uint8)
+    return signs
+
+
+def paint_signs(line: Line, plot: Plot, signs: Bytes, surface: str) -> None:
+    """Draw signs over what fills the cells."""
+    for x in np.flatnonzero(signs).tolist():
+        _paint_sign(line, plot.left + x, STATES[signs[x]], surface)
+
+
+def _paint_sign(line: Line, x: int, state: State, surface: str) -> None:
+    line.put(x, state.glyph, ink(state.colour, surface, bold=state.cue == "split"))
+
+
 def looks_of(states: Bytes, density: Bytes) -> Looks:
     """How cells look, each as one number of what fills it most and how high: `LOOKS` a state."""
     heights = np.maximum((density.astype(np.uint16) * 8 + 254) // 255, 1)
@@ -106,11 +137,6 @@ def paint_density(line: Line, plot: Plot, looks: Looks, surface: str) -> None:
     glyphs, styles = _density_cells(surface)
     shown = looks.tolist()
     line.lay(plot.left, [glyphs[look] for look in shown], [styles[look] for look in shown])
-    for kind in {look // LOOKS for look in set(shown)} & MARKED:
-        # Its sign is where it begins, as that of a span that is drawn alone.
-        is_kind = (looks // LOOKS == kind).astype(np.int8)
-        for start in np.flatnonzero(np.diff(is_kind, prepend=0) > 0).tolist():
-            line.put(plot.left + start, STATES[kind].glyph, ink(STATES[kind].colour, surface))
 
 
 def paint_counter(line: Line, plot: Plot, heights: Bytes, known: Bools, surface: str) -> None:
@@ -144,7 +170,7 @@ def _density_cell(kind: int, height: int, surface: str) -> tuple[str, Style]:
     if kind in LINES or kind in MARKED:
         return GOES_ON if kind in MARKED else state.glyph, ink(state.colour, surface)
     if height == len(RISING) - 1:
-        return fill_of(state), ink(state.colour, _ground(state, surface))
+        return fill_of(state), fill_style(state, _ground(state, surface))
     return RISING[height], ink(body_of(state, surface), surface)
 
 
@@ -153,6 +179,7 @@ def paint_spans(
 ) -> None:
     """Draw a bar for every span that is at least a cell wide, and a sign for each moment."""
     last_end, last_label = -1, ""
+    narrow: list[SpanView] = []
     for place, span in enumerate(spans):
         start, end = plot.eighth(span.start_ns), plot.eighth(span.end_ns)
         if span.state in hidden:
@@ -160,6 +187,8 @@ def paint_spans(
         if end - start < 8:
             if _is_moment(span, spans[max(0, place - 1) : place + 2]):
                 _paint_moment(line, plot, span, surface)
+            elif span.state in MARKS:
+                narrow.append(span)
             continue
         if span.state in LINES:
             _paint_line(line, start // 8, end // 8, STATES[span.state], surface)
@@ -168,9 +197,13 @@ def paint_spans(
                 start, end = start // 8 * 8, end // 8 * 8
             # A run of equal spans close together is labelled once.
             label = "" if start - last_end <= 8 and span.label == last_label else span.label
-            bar = Bar(start, end, STATES[span.state], label, touches=start == last_end)
+            bar = Bar(start, end, STATES[span.state], label, start == last_end, span.parts)
             _paint_bar(line, bar, surface)
             last_end, last_label = end, span.label
+    for span in narrow:
+        x = plot.cell(span.start_ns)
+        if plot.left <= x < plot.right:
+            _paint_sign(line, x, STATES[span.state], surface)
 
 
 def _is_moment(span: SpanView, around: Sequence[SpanView]) -> bool:
@@ -213,13 +246,14 @@ def _paint_line(line: Line, start: int, end: int, state: State, surface: str) ->
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A span on a line, in eighths of cells; `touches` the bar before it."""
+    """A span on a line, in eighths of cells; `touches` the bar before it, `parts` as a span's."""
 
     start: int
     end: int
     state: State
     label: str
     touches: bool
+    parts: tuple[float, ...] = ()
 
 
 def _paint_bar(line: Line, bar: Bar, surface: str) -> None:
@@ -230,13 +264,23 @@ def _paint_bar(line: Line, bar: Bar, surface: str) -> None:
         before = line.style(first).color if bar.touches else None
         line.put(first, GROWING[rest], edge(before.name if before else surface, body))
     full, last = first + bool(rest), bar.end // 8
-    line.fill(full, last, fill_of(bar.state), ink(bar.state.colour, _ground(bar.state, surface)))
+    line.fill(full, last, *_fill(bar, surface))
     if bar.end % 8:
         line.put(last, GROWING[bar.end % 8], ink(body, surface))
     has_edge = bar.touches and not rest and full < last and bar.state.cue != "ticks"
     if has_edge:
         line.put(full, "▏", edge(surface, body))
     _paint_label(line, full + has_edge, last, bar, body)
+
+
+def _fill(bar: Bar, surface: str) -> tuple[str, Style]:
+    """What fills a bar; a split one has its decodes below, an eighth of a cell at least."""
+    state = bar.state
+    if state.cue != "split" or not bar.parts:
+        return fill_of(state), fill_style(state, _ground(state, surface))
+    *above, below = zip(bar.parts, PARTS, strict=True)
+    height = min(max(round(below[0] * 8), 1), 7)
+    return RISING[height], ink(STATES[below[1]].colour, STATES[max(above)[1]].colour)
 
 
 def _ground(state: State, surface: str) -> str:

@@ -8,7 +8,7 @@ from stepscope.app.palette import IN_LEGEND, STATES
 from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.timeline.section_states import word_of
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
-from stepscope.app.tui.plot.span_bars import fill_of
+from stepscope.app.tui.plot.span_bars import fill_of, fill_style
 from stepscope.app.tui.widgets.text_bar import Piece
 from stepscope.app.widths import fit_middle
 
@@ -37,6 +37,6 @@ def _entry(number: int, is_hidden: bool, word: str) -> tuple[Piece, Piece]:
     state, action = STATES[number], f"app.toggle_state({number})"
     sample = "✕✕" if is_hidden else fill_of(state) * 2
     return (
-        Piece(f" {sample}", ink(MUTED if is_hidden else state.colour, PANEL), action),
+        Piece(f" {sample}", ink(MUTED, PANEL) if is_hidden else fill_style(state, PANEL), action),
         Piece(f" {word} ", ink(MUTED if is_hidden else TEXT, PANEL), action),
     )

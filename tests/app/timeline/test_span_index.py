@@ -118,6 +118,28 @@ def test_each_pixel_shows_the_dominant_state_how_busy_and_how_many(
             assert shown == expected_pixel(own, int(edges[x]), int(edges[x + 1]))
 
 
+@given(spans_in_lanes(), windows(), st.sets(st.sampled_from(KINDS)))
+def test_a_pixel_is_marked_wherever_it_has_any_of_a_state_that_is_a_mark(
+    given_spans: tuple[int, list[Span]], window: tuple[int, int, int], hidden: set[int]
+) -> None:
+    num_lanes, spans = given_spans
+    edges, shown = pixel_edges(*window), {3, 15} - hidden
+
+    marks = index_of(num_lanes, spans).marks(np.arange(num_lanes), edges, (3, 15), hidden)
+
+    for lane in range(num_lanes):
+        own = [span for span in spans if span.lane == lane]
+        for x in range(window[2]):
+            ends = int(edges[x]), int(edges[x + 1])
+            busy = {kind: ns for kind, ns in busy_by_state(own, *ends).items() if kind in shown}
+            if any(busy.values()):
+                expected = max(busy, key=lambda state: (busy[state], -state))
+            else:
+                last = [span.state for span in touching(own, *ends)][-1:]
+                expected = next((state for state in last if state in shown), 0)
+            assert marks[lane, x] == expected
+
+
 @given(spans_in_lanes(), windows())
 def test_busy_time_of_each_state_is_conserved(
     given_spans: tuple[int, list[Span]], window: tuple[int, int, int]

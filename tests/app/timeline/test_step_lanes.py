@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.app.palette import DECODE, MIXED
 from stepscope.app.timeline import Timeline
-from tests.app.timeline.drawn_lanes import drawn
+from tests.app.timeline.drawn_lanes import drawn, spans_of
 from tests.traces import trace_of
 
 
-def test_steps_show_their_kind_and_a_mixed_step_its_share_of_prefill() -> None:
+def test_steps_show_their_kind_and_a_mixed_step_is_one_span() -> None:
     trace = trace_of(
         steps=[
             {"step": 1, "ts_ns": 0, "dur_ns": 10, "kind": "prefill", "num_prefill_reqs": 2},
@@ -26,8 +27,7 @@ def test_steps_show_their_kind_and_a_mixed_step_its_share_of_prefill() -> None:
     assert drawn(Timeline.of(trace), "steps") == {
         "engine": [
             (0, 10, "prefill", "P 2"),
-            (10, 85, "prefill", "1P"),
-            (85, 110, "decode", "5D"),
+            (10, 110, "mixed", "1P 5D"),
             (110, 120, "decode", "D 6"),
             (120, 130, "idle", "idle"),
         ]
@@ -36,9 +36,9 @@ def test_steps_show_their_kind_and_a_mixed_step_its_share_of_prefill() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "states"),
-    [((5, 0), ["prefill"]), ((0, 5), ["decode"]), ((None, None), ["prefill", "decode"])],
+    [((5, 0), ["prefill"]), ((0, 5), ["decode"]), ((None, None), ["mixed"])],
 )
-def test_a_mixed_step_shows_only_the_parts_that_it_has(
+def test_a_mixed_step_of_one_phase_alone_shows_that_phase(
     tokens: tuple[int | None, int | None], states: list[str]
 ) -> None:
     step = {"step": 1, "dur_ns": 10, "kind": "mixed"}
@@ -58,7 +58,7 @@ def test_a_step_whose_kind_nobody_knows_is_named_by_its_number() -> None:
     assert drawn(Timeline.of(trace), "steps")["engine"] == [(0, 10, "span 1", "step 6")]
 
 
-def test_a_step_that_is_known_by_its_batch_alone_is_split_by_the_tokens_of_its_rows() -> None:
+def test_a_step_that_is_known_by_its_batch_alone_is_mixed_by_the_phases_of_its_rows() -> None:
     row = {"step": 2, "ts_ns": 100}
     trace = trace_of(
         steps=[{"step": 1, "ts_ns": 0, "dur_ns": 60, "kind": "decode", "num_decode_reqs": 1}],
@@ -71,13 +71,61 @@ def test_a_step_that_is_known_by_its_batch_alone_is_split_by_the_tokens_of_its_r
         counters=[{"name": "c", "ts_ns": 299, "value": 1.0}],
     )
 
-    assert drawn(Timeline.of(trace), "steps")["engine"] == [
+    timeline = Timeline.of(trace)
+
+    assert spans_of(timeline, 0)[1].parts == (0.2, 0.3, 0.5)
+    assert drawn(timeline, "steps")["engine"] == [
         (0, 60, "decode", "D 1"),
-        (100, 120, "recompute", "R"),
-        (120, 150, "prefill", "P"),
-        (150, 200, "decode", "D"),
+        (100, 200, "mixed", "M"),
         (200, 300, "span 1", "step 3"),
     ]
+
+
+def test_a_mixed_step_tells_its_share_of_tokens_and_counts_once_in_sums() -> None:
+    step = {
+        "step": 1, "dur_ns": 2048, "kind": "mixed", "num_prefill_tokens": 2047,
+        "num_decode_tokens": 1,
+    }  # fmt: skip
+    timeline = Timeline.of(trace_of(steps=[step]))
+
+    (span,) = spans_of(timeline, 0)
+    sums = timeline.area(0, 2048, [0]).by_state
+
+    assert span.parts == (0.0, 2047 / 2048, 1 / 2048)
+    assert sums.select("state", "num_spans", "ns").rows() == [("mixed", 1, 2048)]
+
+
+def test_a_mixed_step_whose_tokens_are_not_recorded_has_no_parts() -> None:
+    timeline = Timeline.of(trace_of(steps=[{"step": 1, "dur_ns": 10, "kind": "mixed"}]))
+
+    assert [span.parts for span in spans_of(timeline, 0)] == [()]
+
+
+def test_a_prefill_step_that_recomputes_is_cut_by_its_tokens() -> None:
+    row = {"step": 1, "ts_ns": 0, "request": "a", "phase": "prefill"}
+    trace = trace_of(
+        steps=[{"step": 1, "dur_ns": 100, "kind": "prefill", "num_prefill_tokens": 100}],
+        batch_rows=[row | {"num_tokens": 20, "is_recompute": True}, row | {"num_tokens": 80}],
+    )
+
+    assert drawn(Timeline.of(trace), "steps")["engine"] == [
+        (0, 20, "recompute", "R"), (20, 100, "prefill", "P"),
+    ]  # fmt: skip
+
+
+def test_one_mixed_step_of_thousands_marks_its_pixel_though_decodes_fill_it() -> None:
+    steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(2000)]
+    steps[1234]["kind"] = "mixed"
+    timeline = Timeline.of(trace_of(steps=steps))
+
+    picture = timeline.query(*timeline.bounds, 100, [0])
+    without = timeline.query(*timeline.bounds, 100, [0], hidden=[MIXED])
+    load = timeline.load(100)
+
+    assert set(picture.state[0].tolist()) == {DECODE}
+    assert picture.mark[0].tolist() == [MIXED if at == 61 else 0 for at in range(100)]
+    assert not without.mark.any()
+    assert load.mixed_runs() == [61]
 
 
 def test_a_step_that_never_ended_reaches_the_end_of_the_trace() -> None:

@@ -10,7 +10,7 @@ from stepscope.app.timeline.navigator import Navigator
 from stepscope.app.tui.cells import Line
 from stepscope.app.tui.ink import BACKGROUND, TEXT, ink
 from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, section_legend
-from stepscope.app.tui.plot.span_bars import FILLS, GROWING, Plot, paint_spans
+from stepscope.app.tui.plot.span_bars import FILLS, GROWING, RISING, Plot, paint_spans
 from stepscope.app.tui.widgets.state_legend import legend
 from stepscope.ingest.trace import Trace
 from tests.app.timeline.drawn_lanes import spans_of
@@ -30,7 +30,8 @@ def signs_of(span: SpanView) -> set[str]:
     line = Line(3, ink(TEXT, BACKGROUND))
     plot = Plot(0, 3, Viewport(span.start_ns, max(span.end_ns, span.start_ns + 1)))
     paint_spans(line, plot, [span._replace(label="without room")], (), BACKGROUND)
-    return {line.glyph(x) for x in range(3)} - set(GROWING)
+    shares = set(RISING) if span.parts else set()
+    return {line.glyph(x) for x in range(3)} - set(GROWING) - shares
 
 
 def told_of(sign: str, section: str, timeline: Timeline) -> bool:

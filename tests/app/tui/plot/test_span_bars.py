@@ -11,6 +11,7 @@ from stepscope.app.palette import (
     AIV,
     DECODE,
     MIX,
+    MIXED,
     PREEMPTED,
     PREFILL,
     RECOMPUTE,
@@ -26,7 +27,9 @@ from stepscope.app.tui.plot.span_bars import (
     looks_of,
     outline,
     paint_density,
+    paint_signs,
     paint_spans,
+    signs_of,
 )
 
 PLOT = Plot(0, 40, Viewport(0, 4_000))
@@ -56,7 +59,9 @@ def test_where_the_tokens_do_not_fit_the_letter_stays() -> None:
 
 
 def test_every_state_has_a_fill_of_its_own() -> None:
-    fills = [fill_of(STATES[state]) for state in (PREFILL, DECODE, RECOMPUTE, WAITING, PREEMPTED)]
+    fills = [
+        fill_of(STATES[state]) for state in (PREFILL, DECODE, MIXED, RECOMPUTE, WAITING, PREEMPTED)
+    ]
     assert len(set(fills)) == len(fills)
     assert len({fill_of(STATES[state]) for state in (AIC, AIV, MIX)}) == 3
 
@@ -147,6 +152,33 @@ def test_of_many_spans_a_preemption_has_its_mark_where_it_begins_as_well() -> No
     line = Line(8, ink(TEXT, BACKGROUND))
     states = np.array([PREFILL, PREEMPTED, PREEMPTED, PREEMPTED, 0, PREEMPTED, 0, 0], np.uint8)
     busy = np.array([255, 255, 255, 90, 0, 9, 0, 0], np.uint8)
-    paint_density(line, Plot(0, 8, Viewport(0, 800)), looks_of(states, busy), BACKGROUND)
+    plot, marks = Plot(0, 8, Viewport(0, 800)), np.where(states == PREEMPTED, states, 0)
+    paint_density(line, plot, looks_of(states, busy), BACKGROUND)
+    paint_signs(line, plot, signs_of(states, marks.astype(np.uint8)), BACKGROUND)
 
     assert line.strip().text == "█▼┄┄ ▼  "
+
+
+def test_a_mark_has_its_sign_in_each_cell_that_another_state_fills() -> None:
+    line = Line(8, ink(TEXT, BACKGROUND))
+    states = np.array([DECODE, DECODE, MIXED, MIXED, MIXED, DECODE, DECODE, DECODE], np.uint8)
+    marks = np.array([MIXED, 0, MIXED, MIXED, MIXED, MIXED, 0, PREEMPTED], np.uint8)
+    plot, looks = Plot(0, 8, Viewport(0, 800)), looks_of(states, np.full(8, 255, np.uint8))
+    paint_density(line, plot, looks, BACKGROUND)
+    paint_signs(line, plot, signs_of(states, marks), BACKGROUND)
+
+    assert line.strip().text == "M▌M▀▀M▌▼"
+
+
+def test_a_mixed_bar_is_split_by_tokens_an_eighth_of_its_height_at_least() -> None:
+    line = Line(40, ink(TEXT, BACKGROUND))
+    span = SpanView(0, 0, 900, MIXED, "without room to write", REF, (0.0, 2047 / 2048, 1 / 2048))
+    paint_spans(line, PLOT, [span], (), BACKGROUND)
+
+    assert line.strip().text.rstrip() == "▁M▁▁▁▁▁▁▁"
+
+
+def test_a_short_preemption_has_its_sign_among_few_spans() -> None:
+    spans = [(0, 1_010, DECODE, ""), (1_010, 1_030, PREEMPTED, ""), (1_030, 2_000, DECODE, "")]
+
+    assert painted(*spans) == "▌▌▌▌▌▌▌▌▌▌▼▌▌▌▌▌▌▌▌▌"
