@@ -153,7 +153,7 @@ def _layout(title: str, num_rows: int) -> dict[str, Any]:
 
 def _cue(state: int) -> dict[str, Any]:
     """What tells a state apart where colours do not."""
-    shapes = {"hatch": "/", "ticks": "|", "hollow": ".", "mark": "x"}
+    shapes = {"hatch": "/", "ticks": "|", "hollow": ".", "mark": "x", "split": "-"}
     shape = shapes.get(STATES[state].cue)
     stroke = {"fillmode": "overlay", "fgcolor": BACKGROUND, "size": 5}
     return {"pattern": {"shape": shape, **stroke}} if shape else {}

@@ -209,7 +209,7 @@ class JoinedTimeline(Timeline):
             if own:
                 self.both[side].paint(part, *self._own_edges(side, edges, shown), hidden)
                 picture.state[rows], picture.density[rows] = part.state, part.density
-                picture.count[rows] = part.count
+                picture.count[rows], picture.mark[rows] = part.count, part.mark
 
     def values_at(self, lane: int, edges: Ints, shown: Ints) -> Series | None:
         """Values of a counter lane at the ends of pixels of A's time."""

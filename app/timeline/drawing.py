@@ -8,10 +8,12 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepscope.app import palette, units
 from stepscope.app.printable import plain
 from stepscope.app.timeline.lanes.lane import Lane
-from stepscope.app.timeline.picture import SpanView
+from stepscope.app.timeline.picture import Picture, SpanView
 from stepscope.app.timeline.section_states import word_of
 from stepscope.app.timeline.viewport import Viewport
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 NAMES, LANES, ROW, BAR, MARGIN = 150, 730, 22, 16, 12
 """Pixels: width of the lane names and of the lanes, height of a lane and of its bar, the margin."""
 RULER, LEGEND = 24, 22
+LEAST = 3  # pixels of height of each part of a bar that is split
 GRAIN = 2  # pixels that show the same, where spans are too many to draw each
 LETTER = 6.1  # width of a letter of a label, at 10 px
 MAX_LANES = 16
@@ -66,6 +69,7 @@ class Drawing:
         spans = picture.spans[0]
         if spans is None:
             yield from self._pixels(top, picture.state[0].tolist())
+            yield from self._signs(top, picture)
         else:
             for span in spans:
                 yield from self._span(top, span)
@@ -75,14 +79,27 @@ class Drawing:
         for state, run in groupby(states):
             width = GRAIN * len(list(run))
             if state:
-                yield _box(x, top, width, BAR, palette.STATES[state].colour)
+                yield from _bar(x, top, width, state)
             x += width
+
+    def _signs(self, top: int, picture: Picture) -> Iterator[str]:
+        """The glyphs of states that are marks, where another fills the pixel or they begin."""
+        state, mark = picture.state[0].tolist(), picture.mark[0].tolist()
+        x, last = -LETTER, -2 * LETTER
+        for at, kind in enumerate(mark):
+            x = NAMES + GRAIN * at
+            is_seen = kind and (kind != state[at] or not at or mark[at - 1] != kind)
+            if is_seen and x - last >= 2 * LETTER:
+                last = x
+                shown = palette.STATES[kind]
+                yield _box(x - LETTER / 2, top + 2, LETTER + 2, BAR - 4, palette.BACKGROUND)
+                yield _text(x - LETTER / 2 + 1, top + 12, shown.glyph, shown.colour)
 
     def _span(self, top: int, span: SpanView) -> Iterator[str]:
         first, last = self._x(span.start_ns), self._x(span.end_ns)
         width = max(last - first, 1.0)
         state = palette.STATES[span.state]
-        yield _box(first, top, width, BAR, state.colour, f"{state.name}: {span.label}")
+        yield from _bar(first, top, width, span.state, span.parts, f"{state.name}: {span.label}")
         room = int((width - 4) / LETTER)
         if room >= min(3, len(span.label)) and span.label:
             text = span.label if len(span.label) <= room else span.label[: room - 1] + "…"
@@ -107,17 +124,16 @@ class Drawing:
             yield _text(x, 12, label)
 
     def _legend(self) -> Iterator[str]:
-        seen = {
-            state
-            for lane in self.lanes
-            for state in self.timeline.query(self.view.t0, self.view.t1, LANES // GRAIN, [lane.id])
-            .state[0]
-            .tolist()
-            if state in palette.IN_LEGEND
-        }
+        lanes = [lane.id for lane in self.lanes]
+        picture = self.timeline.query(self.view.t0, self.view.t1, LANES // GRAIN, lanes)
+        found = {*np.unique(picture.state).tolist(), *np.unique(picture.mark).tolist()}
+        seen = found & {*palette.IN_LEGEND}
         x, y = float(NAMES), RULER + ROW * len(self.lanes) + 6
         for state in sorted(seen):
-            yield _box(x, y, 10, 10, palette.STATES[state].colour)
+            is_split = palette.STATES[state].cue == "split"
+            halves = palette.PARTS[-2:] if is_split else (state, state)
+            for at, half in enumerate(halves):
+                yield _box(x, y + 5 * at, 10, 5, palette.STATES[half].colour)
             word = word_of(state, self.timeline)
             yield _text(x + 14, y + 9, word)
             x += 14 + LETTER * len(word) + 16
@@ -159,6 +175,27 @@ def _beside(timeline: Timeline, finding: Finding) -> tuple[Lane, ...]:
     room = MAX_LANES - len(steps)
     start = max(0, min(place - room // 2, len(section) - room))
     return (*steps, *section[start : start + room])[:MAX_LANES]
+
+
+def _bar(
+    x: float,
+    top: float,
+    width: float,
+    state: int,
+    shares: Sequence[float] = (),
+    title: str = "",
+) -> Iterator[str]:
+    """A box in the colour of a state; one that is split has its parts above each other."""
+    if palette.STATES[state].cue != "split":
+        yield _box(x, top, width, BAR, palette.STATES[state].colour, title)
+        return
+    known = [(part, share) for part, share in zip(palette.PARTS, shares, strict=False) if share]
+    parts = known or [(part, 0.5) for part in palette.PARTS[-2:]]
+    spare = BAR - LEAST * len(parts)
+    for part, share in parts:
+        height = LEAST + spare * share
+        yield _box(x, top, width, height, palette.STATES[part].colour, title)
+        top += height
 
 
 def _box(x: float, y: float, width: float, height: float, colour: str, title: str = "") -> str:

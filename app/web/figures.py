@@ -13,9 +13,11 @@ from plotly.subplots import make_subplots
 
 from stepscope.app.palette import (
     ACCENT,
+    BACKGROUND,
     BORDER,
     COUNTER,
     DECODE,
+    MIXED,
     MUTED,
     PREFILL,
     RAISED,
@@ -68,8 +70,17 @@ def load(of: LoadOverTime) -> go.Figure:
             fillcolor=colour,
             line={"shape": "hvh"},
         )
-    figure.update_xaxes(visible=False, range=[0, max(1, of.shares.shape[1] - 1)])
-    figure.update_yaxes(visible=False, range=[0, float(of.shares.sum(axis=0).max(initial=0.01))])
+    width, most = of.shares.shape[1], float(of.shares.sum(axis=0).max(initial=0.01))
+    if runs := of.mixed_runs(apart=width // 60):
+        mixed = STATES[MIXED].colour
+        figure.add_scatter(
+            x=runs, y=[0.8 * most] * len(runs), mode="markers+text", hoverinfo="skip",
+            text=[STATES[MIXED].glyph] * len(runs), textfont={"size": 9, "color": mixed},
+            marker={"symbol": "square", "size": 12, "color": BACKGROUND,
+                    "line": {"color": mixed, "width": 1}},
+        )  # fmt: skip
+    figure.update_xaxes(visible=False, range=[0, max(1, width - 1)])
+    figure.update_yaxes(visible=False, range=[0, most])
     return figure
 
 
@@ -81,7 +92,8 @@ def loads(of: Sequence[LoadOverTime]) -> go.Figure:
     figure.update_layout(layout(margin={"l": 0, "r": 0, "t": 2, "b": 14}))
     for row, each in enumerate(of, 1):
         own = load(each)
-        figure.add_traces([trace.update(stackgroup=f"load {row}") for trace in own.data], row, 1)
+        own.update_traces(stackgroup=f"load {row}", selector={"stackgroup": "load"})
+        figure.add_traces(own.data, row, 1)
         figure.update_xaxes(visible=False, range=own.layout.xaxis.range, row=row)
         figure.update_yaxes(visible=False, range=own.layout.yaxis.range, row=row)
     return figure

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from stepscope.app import light
 from stepscope.app.live.carried_over import NEWEST_NS
-from stepscope.app.palette import NAMES_OF_CORES, STATES
+from stepscope.app.palette import NAMES_OF_CORES, PARTS, STATES
 from stepscope.app.printable import plain
-from stepscope.app.timeline import Lane, SpanView
+from stepscope.app.timeline import Lane, Picture, SpanView
 from stepscope.app.timeline.keymap import FIRST_KEYS, section_of
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row
 from stepscope.app.timeline.lanes.collective_calls import CALLS
@@ -58,6 +58,8 @@ def model(loaded: LoadedTrace) -> Json:
             {
                 "name": state.name,
                 "cue": state.cue,
+                "glyph": state.glyph,
+                "parts": [*PARTS] if state.cue == "split" else [],
                 "grounds": (grounds := _grounds(state.colour)),
                 "inks": [*map(light.ink, grounds)],
                 "called": loaded.timeline.called(number),
@@ -169,12 +171,27 @@ def picture(loaded: LoadedTrace, asked: Mapping[str, Any]) -> Json:
         "dense": dense,
         "state": packed(seen.state, "u1"),
         "density": packed(seen.density, "u1"),
+        **marks(seen, dense, {lane: row for row, lane in enumerate(lanes)}),
         "sparse": [_columns(loaded, lane, spans, labels) for lane, spans in listed],
         "labels": list(labels),
         "counters": counters,
         "beside": loaded.times_beside(first, last, width),
         "revision": loaded.key,
     }
+
+
+def marks(seen: Picture, dense: Sequence[int], row: Mapping[int, int]) -> Json:
+    """`marked`: of lanes that come as pixels those that have marks, and their rows of `mark`."""
+    marked = [lane for lane in dense if seen.mark[row[lane]].any()]
+    return {"marked": marked, "mark": packed(seen.mark[[row[lane] for lane in marked]], "u1")}
+
+
+def parts(spans: Sequence[SpanView]) -> Json:
+    """Where any span is split, the shares of each as `PARTS`, in 255ths; none where unknown."""
+    if not any(span.parts for span in spans):
+        return {}
+    shares = np.array([span.parts or (0.0,) * len(PARTS) for span in spans])
+    return {"parts": packed(np.ceil(shares * 255).clip(0, 255), "u1")}
 
 
 def _window(loaded: LoadedTrace, asked: Mapping[str, Any]) -> tuple[int, int]:
@@ -192,6 +209,7 @@ def _columns(
         "end": packed([span.end_ns - loaded.origin for span in spans], "<f8"),
         "state": packed([span.state for span in spans], "u1"),
         "label": [labels.setdefault(span.label, len(labels)) for span in spans],
+        **parts(spans),
     }
 
 

@@ -108,5 +108,7 @@ function content(ctx, frame, picture, scale, { lane, y, height }) {
   const from = frame.xOf(picture.t0);
   const wide = frame.xOf(picture.t1) - from;
   ctx.imageSmoothingEnabled = false;
-  return ctx.drawImage(picture.image.drawn, 0, top, picture.width, tall, from, y, wide, height);
+  ctx.drawImage(picture.image.drawn, 0, top, picture.width, tall, from, y, wide, height);
+  const signs = picture.signs.get(lane.id) || [];
+  return paint.signs(ctx, signs.map(([x, state]) => [from + ((x + 0.5) * wide) / picture.width, scale.states[state]]), y, height);
 }

@@ -9,6 +9,8 @@ import { CUES, FAINT } from "./shared.js";
 const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
 const MOMENT = 7;    // pixels across that a moment is painted, which takes no time
 const LABELLED = 16; // spans below this many pixels get no label
+const LEAST = 3;     // pixels of height that each part of what is split has
+const SIGN = 11;     // pixels across that the letter of a state has
 const SCALE = 11;    // pixels above a counter's line, for the most that it is
 export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif';
 
@@ -103,6 +105,90 @@ function pointers(ctx, points, y) {
 }
 
 /**
+ * The letters of states where others fill the pixels; those that would touch are left out.
+ * @param {Pen} ctx
+ * @param {[number, State][]} points
+ * @param {number} y
+ * @param {number} height
+ */
+function letters(ctx, points, y, height) {
+  const tall = Math.min(SIGN + 1, height);
+  let last = -Infinity;
+  for (const [x, state] of points) {
+    if (x - last < SIGN + 1) continue;
+    last = x;
+    ctx.fillStyle = state.colour;
+    if (tall < SIGN) {
+      ctx.fillRect(x - 1, y, 2, height);
+      continue;
+    }
+    ctx.fillRect(x - SIGN / 2, y + (height - tall) / 2, SIGN, tall);
+    ctx.fillStyle = state.ink;
+    ctx.textAlign = "center";
+    ctx.fillText(state.glyph, x, y + height / 2 + 4);
+    ctx.textAlign = "left";
+  }
+}
+
+/**
+ * The signs of states over a lane that comes as pixels.
+ * @param {Pen} ctx
+ * @param {[number, State][]} points
+ * @param {number} y
+ * @param {number} height
+ */
+export function signs(ctx, points, y, height) {
+  if (height >= 12) pointers(ctx, points.filter(([, state]) => state.cue === "mark"), y);
+  letters(ctx, points.filter(([, state]) => state.cue === "split"), y, height);
+}
+
+/** Where a part of what is split is: from the top, and how high.
+ * @typedef {{state: State, top: number, tall: number}} Band */
+
+/**
+ * The parts of what is split, one above the other, by their shares; halves where nobody knows them.
+ * @param {State} state
+ * @param {ArrayLike<number>} shares
+ * @param {State[]} states
+ * @param {number} height
+ * @returns {Band[]}
+ */
+function bands(state, shares, states, height) {
+  const known = state.parts.map((part, at) => ({ state: states[part], share: shares[at] || 0 })).filter(({ share }) => share > 0);
+  const shown = known.length ? known : state.parts.slice(-2).map((part) => ({ state: states[part], share: 1 }));
+  const whole = shown.reduce((sum, { share }) => sum + share, 0);
+  const spare = Math.max(0, height - LEAST * shown.length);
+  let top = 0;
+  return shown.map(({ state: own, share }) => {
+    const tall = Math.min(LEAST, height / shown.length) + (spare * share) / whole;
+    top += tall;
+    return { state: own, top: top - tall, tall };
+  });
+}
+
+/**
+ * A split box: its parts, and a line between the last, which is decodes, and those above.
+ * @param {Pen} ctx
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ * @param {State} state
+ * @param {Band[]} parts
+ */
+function splitBox(ctx, x, y, width, height, state, parts) {
+  for (const { state: own, top, tall } of parts) {
+    ctx.fillStyle = own.colour;
+    ctx.fillRect(x, y + top, width, tall);
+    if (own.cue !== "hatch") continue;
+    ctx.fillStyle = hatching(ctx);
+    ctx.fillRect(x, y + top, width, tall);
+  }
+  ctx.fillStyle = state.colour;
+  if (height >= 12) ctx.fillRect(x, y + parts[parts.length - 1].top - 0.5, width, 1);
+}
+
+/**
  * Whether a span takes no time, and stands apart from those that do.
  * @param {Spans} lane
  * @param {number} i
@@ -149,7 +235,7 @@ function diamonds(ctx, moments, y, height, view) {
  */
 export function spans(ctx, lane, view, y, height) {
   /** @type {Shared} */
-  const shared = { x: -1, share: 0, longest: 0, state: null, y, height };
+  const shared = { x: -1, share: 0, longest: 0, state: null, y, height, mark: null, marks: [], states: view.states };
   /** @type {[number, State][]} */
   const points = [];
   /** @type {[number, State][]} */
@@ -170,13 +256,25 @@ export function spans(ctx, lane, view, y, height) {
     }
     const left = Math.max(-4, from);
     const width = Math.min(view.width + 4, to) - left - (to - from >= 4 ? 1 : 0);
-    box(ctx, left, y, width, height, state);
-    if (width >= LABELLED && height >= 12) label(ctx, lane.label[i], left, y, width, height, state, view);
+    const parts = state.cue === "split" ? bands(state, lane.parts ? lane.parts.subarray(i * state.parts.length, (i + 1) * state.parts.length) : [], view.states, height) : [];
+    if (parts.length) splitBox(ctx, left, y, width, height, state, parts);
+    else box(ctx, left, y, width, height, state);
+    if (width >= LABELLED && height >= 12) label(ctx, lane.label[i], left, y, width, height, inked(state, parts), view);
   }
   gather(ctx, shared, -1, 0, null, y, height);
   diamonds(ctx, moments, y, height, view);
+  letters(ctx, shared.marks, y, height);
   if (height >= 12) pointers(ctx, points, y);
 }
+
+/**
+ * A state with the ink of its highest part, if it has any.
+ * @param {State} state
+ * @param {Band[]} parts
+ * @returns {State}
+ */
+const inked = (state, parts) =>
+  parts.length ? { ...state, ink: parts.reduce((most, each) => (each.tall > most.tall ? each : most)).state.ink } : state;
 
 /**
  * @param {Pen} ctx
@@ -201,8 +299,8 @@ function label(ctx, text, left, y, width, height, state, view) {
   ctx.fillText(shown, from, y + height / 2 + 4);
 }
 
-/** A pixel that narrow spans share.
- * @typedef {{x: number, share: number, longest: number, state: State | null, y: number, height: number}} Shared */
+/** A pixel that narrow spans share; `mark` is a split state in it, `marks` where such are seen otherwise.
+ * @typedef {{x: number, share: number, longest: number, state: State | null, y: number, height: number, mark: State | null, marks: [number, State][], states: State[]}} Shared */
 
 /**
  * Add a narrow span to the pixel it falls in; the pixel shows the longest, and how busy it is.
@@ -218,13 +316,15 @@ function gather(ctx, shared, x, width, state, y, height) {
   if (x !== shared.x) {
     if (shared.state) {
       ctx.globalAlpha = FAINT + (1 - FAINT) * Math.min(1, shared.share);
-      sliver(ctx, shared.x, shared.y, shared.height, shared.state);
+      sliver(ctx, shared.x, shared.y, shared.height, shared.state, shared.states);
       ctx.globalAlpha = 1;
+      if (shared.mark && shared.mark !== shared.state) shared.marks.push([shared.x, shared.mark]);
     }
-    Object.assign(shared, { x, share: 0, longest: -1, y, height });
+    Object.assign(shared, { x, share: 0, longest: -1, y, height, mark: null });
     if (x < 0) return;
   }
   shared.share += width;
+  if (state?.cue === "split") shared.mark = state;
   if (width > shared.longest) Object.assign(shared, { longest: width, state });
 }
 
@@ -234,13 +334,16 @@ function gather(ctx, shared, x, width, state, y, height) {
  * @param {number} y
  * @param {number} height
  * @param {State} state
+ * @param {State[]} states
  */
-function sliver(ctx, x, y, height, state) {
+function sliver(ctx, x, y, height, state, states) {
+  if (state.cue === "split") return splitBox(ctx, x, y, 1, height, state, bands(state, [], states, height));
   ctx.fillStyle = state.colour;
   if (state.cue === "hollow") {
     ctx.fillRect(x, y + 1, 1, 1);
     ctx.fillRect(x, y + height - 2, 1, 1);
   } else if (!(state.cue === "ticks" && CUES.ticks(x, y))) ctx.fillRect(x, y, 1, height);
+  return undefined;
 }
 
 /**

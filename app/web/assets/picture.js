@@ -10,7 +10,8 @@ export function answerOf({ head, bytes, floats }) {
     ...head,
     state: bytes(head.state),
     density: bytes(head.density),
-    sparse: head.sparse.map((/** @type {any} */ each) => ({ ...each, start: floats(each.start), end: floats(each.end), state: bytes(each.state) })),
+    mark: bytes(head.mark),
+    sparse: head.sparse.map((/** @type {any} */ each) => ({ ...each, start: floats(each.start), end: floats(each.end), state: bytes(each.state), parts: each.parts && bytes(each.parts) })),
     counters: head.counters.map((/** @type {any} */ line) => ({ ...line, values: floats(line.values) })),
   };
 }
@@ -22,16 +23,33 @@ export function answerOf({ head, bytes, floats }) {
  * @returns {Picture}
  */
 export function read(answer) {
-  const { t0, t1, width, lanes, state, density, beside } = answer;
+  const { t0, t1, width, lanes, state, density, marked, mark, beside } = answer;
   const row = new Map(lanes.map((id, at) => /** @type {const} */ ([id, at])));
   const sparse = new Map(answer.sparse.map((each) => /** @type {const} */ ([
     each.lane,
-    { start: each.start, end: each.end, state: each.state, label: each.label.map((at) => answer.labels[at]) },
+    { start: each.start, end: each.end, state: each.state, parts: each.parts, label: each.label.map((at) => answer.labels[at]) },
   ])));
   const counters = new Map(answer.counters.map((line) => /** @type {const} */ ([line.lane, line])));
   const dense = answer.dense.map((id) => row.get(id) ?? 0);
   const place = new Map(answer.dense.map((id, at) => /** @type {const} */ ([id, at])));
-  return { t0, t1, width, row, dense, place, sparse, counters, beside, state, density };
+  const signs = new Map(marked.map((id, at) => {
+    const first = (row.get(id) ?? 0) * width;
+    return /** @type {const} */ ([id, signsOf(state.subarray(first, first + width), mark.subarray(at * width, (at + 1) * width))]);
+  }));
+  return { t0, t1, width, row, dense, place, signs, sparse, counters, beside, state, density };
+}
+
+/**
+ * Where a lane of pixels has the sign of a state that is a mark: where another fills the pixel, and
+ * where a run of its pixels begins.
+ * @param {Uint8Array} state
+ * @param {Uint8Array} mark
+ */
+function signsOf(state, mark) {
+  /** @type {[number, number][]} */
+  const signs = [];
+  for (let x = 0; x < mark.length; x++) if (mark[x] && (mark[x] !== state[x] || mark[x] !== mark[x - 1])) signs.push([x, mark[x]]);
+  return signs;
 }
 
 /**

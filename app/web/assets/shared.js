@@ -21,8 +21,9 @@ export const CUES = {
 /** What a cue does to a column: whether most of it is dark, and in which rows it is otherwise.
  * @typedef {{isDark: boolean, otherwise: number[]}} Pattern */
 
-/** The colours of a state by how busy a pixel is, and what its cue does to each x in a period.
- * @typedef {{full: Uint32Array, dark: Uint32Array, cue: Pattern[] | null}} Shades */
+/** The colours of a state by how busy a pixel is, and what its cue does to each x in a period. What
+ * is split has those of its halves: above, between them, below.
+ * @typedef {{full: Uint32Array, dark: Uint32Array, cue: Pattern[] | null, halves?: Uint32Array[]}} Shades */
 
 /** @type {Map<string, Pattern[]>} */
 const patterns = new Map(Object.entries(CUES).map(([name, cue]) => [name, Array.from({ length: PERIOD }, (_, x) => pattern(cue, x))]));
@@ -78,6 +79,9 @@ function inked(rgb, share) {
 export function image(picture, states) {
   const { width, dense } = picture;
   const shades = states.map(shadesOf);
+  states.forEach(({ parts }, at) => {
+    if (parts.length) shades[at].halves = [shades[parts[parts.length - 2]].full, shades[at].full, shades[parts[parts.length - 1]].full];
+  });
   let height = 0;
   const places = dense.map((row) => {
     const tall = isMixed(picture, row, shades) ? TALL : 1;
@@ -100,7 +104,10 @@ export function image(picture, states) {
  */
 function isMixed({ width, state, density }, row, shades) {
   const begin = row * width;
-  for (let x = 0; x < width; x++) if (cueAt(shades[state[begin + x]], density[begin + x], x)?.otherwise.length) return true;
+  for (let x = 0; x < width; x++) {
+    const shade = shades[state[begin + x]];
+    if (shade.halves ? density[begin + x] : cueAt(shade, density[begin + x], x)?.otherwise.length) return true;
+  }
   return false;
 }
 
@@ -114,11 +121,14 @@ function isMixed({ width, state, density }, row, shades) {
 function strip(ink, { width, state, density }, row, shades) {
   /** @type {number[]} */
   const mixed = [];
+  /** @type {number[]} */
+  const split = [];
   const begin = row * width;
   for (let x = 0; x < width; x++) {
     const level = density[begin + x];
     if (!level) continue;
     const shade = shades[state[begin + x]];
+    if (shade.halves) split.push(x);
     const cue = cueAt(shade, level, x);
     ink[x] = (cue && cue.isDark ? shade.dark : shade.full)[level];
     if (cue && cue.otherwise.length) mixed.push(x);
@@ -130,6 +140,11 @@ function strip(ink, { width, state, density }, row, shades) {
     const cue = /** @type {Pattern} */ (cueAt(shade, level, x));
     const other = (cue.isDark ? shade.full : shade.dark)[level];
     for (const y of cue.otherwise) ink[y * width + x] = other;
+  }
+  for (const x of split) {
+    const halves = /** @type {Uint32Array[]} */ (shades[state[begin + x]].halves);
+    const level = density[begin + x];
+    for (let y = 0; y < TALL; y++) ink[y * width + x] = halves[1 + Math.sign(y - TALL / 2)][level];
   }
 }
 

@@ -28,7 +28,7 @@
 
 /** @typedef {{row: Laid, y: number}} Placed */
 
-/** @typedef {{name: string, called: string, called_otherwise: string, grounds: [string, string], inks: [string, string], colour: string, cue: string, ink: string, rgb: number[]}} State */
+/** @typedef {{name: string, glyph: string, called: string, called_otherwise: string, grounds: [string, string], inks: [string, string], colour: string, cue: string, parts: number[], ink: string, rgb: number[]}} State */
 
 /** @typedef {{key: string, severity: "error" | "warning" | "info", start: number | null, end: number | null, lane: number | null}} Finding */
 
@@ -90,7 +90,8 @@
 /** What is looked for: how many hits there are, and where, in percent of the trace.
  * @typedef {{told: string, places: number[], glyph?: string, go?: string, says?: string}} Hits */
 
-/** @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, label: string[]}} Spans */
+/** `parts` has for each span its shares of what a split state is made of, in 255ths: of the spans of a lane that has such.
+ * @typedef {{start: Float64Array, end: Float64Array, state: Uint8Array, parts?: Uint8Array, label: string[]}} Spans */
 
 /** Times of a second trace that are `step` apart by its own clock, and where they lie on the first's.
  * @typedef {{step: number, last: number, at: number[], own: number[]}} Beside */
@@ -105,6 +106,7 @@
  * @property {Map<number, number>} row
  * @property {number[]} dense
  * @property {Map<number, number>} place
+ * @property {Map<number, [number, number][]>} signs  by lane the pixels that have the sign of a state
  * @property {Map<number, Spans>} sparse
  * @property {Map<number, Counter>} counters
  * @property {Beside | null} [beside]
@@ -134,7 +136,9 @@
  * @property {number[]} dense
  * @property {Uint8Array} state
  * @property {Uint8Array} density
- * @property {{lane: number, start: Float64Array, end: Float64Array, state: Uint8Array, label: number[]}[]} sparse
+ * @property {number[]} marked  lanes that have rows of `mark`
+ * @property {Uint8Array} mark
+ * @property {{lane: number, start: Float64Array, end: Float64Array, state: Uint8Array, parts?: Uint8Array, label: number[]}[]} sparse
  * @property {string[]} labels
  * @property {Counter[]} counters
  * @property {Beside | null} [beside]

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.app.palette import COUNTER, DECODE, MUTED, PREFILL, RECOMPUTE, STATES, TEXT, WAITING
+from stepscope.app.palette import (
+    COUNTER,
+    DECODE,
+    MIXED,
+    MUTED,
+    PREFILL,
+    RECOMPUTE,
+    STATES,
+    TEXT,
+    WAITING,
+)
 from stepscope.app.present.blame_bars import LOOKS, Bars, by_group
 from stepscope.app.present.blame_tables import WIDEST_NAME, row_name
 from stepscope.app.timeline import Composition, LoadOverTime
@@ -36,10 +46,21 @@ def load(of: LoadOverTime) -> str:
         top = base + shares
         paths.append(_area(base / most, top / most, STATES[state].colour, 100))
         base = top
+    mixed = STATES[MIXED].colour
+    for first, last in _runs_of(of.is_mixed):
+        wide = max(last - first, num_pixels // 300, 1)
+        paths.append(f'<rect fill="{mixed}" x="{first}" y="0" width="{wide}" height="8"/>')
     return (
         f'<svg viewBox="0 0 {max(1, num_pixels)} 100" preserveAspectRatio="none" '
         f'role="img" aria-label="{text(of.what)} over time">{"".join(paths)}</svg>'
     )
+
+
+def _runs_of(is_true: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Where runs of true values begin, and where they end."""
+    padded = np.pad(is_true.astype(np.int8), 1)
+    begins, ends = (np.flatnonzero(np.diff(padded) == way).tolist() for way in (1, -1))
+    return [*zip(begins, ends, strict=True)]
 
 
 def _area(low: Floats, high: Floats, colour: str, height: float) -> str:

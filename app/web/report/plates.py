@@ -18,6 +18,7 @@ from stepscope.app.timeline import SpanView, Viewport
 from stepscope.app.web.loaded import LoadedTrace
 from stepscope.app.web.pictures.column_bytes import with_columns
 from stepscope.app.web.report.shown_lanes import LONGEST
+from stepscope.app.web.wire import marks, parts
 
 WHOLE_WIDTH = 4096
 """Pixels of the whole run."""
@@ -117,6 +118,8 @@ def _plate(
         "listed": len(sparse) == len(others),
         "dense": [number[others[row]] for row in dense],
         "state": seen.state[dense], "density": seen.density[dense],
+        **marks(seen, [number[others[row]] for row in dense],
+                {number[lane]: row for row, lane in enumerate(others)}),
         "sparse": [*sparse.values()], "labels": [*labels],
         "counters": [
             _counter(loaded, lane, number[lane], (first, last, width)) for lane in counters
@@ -139,6 +142,7 @@ def _columns(
         "dur": [span.end_ns - span.start_ns for span in spans],
         "state": np.array([span.state for span in spans], np.uint8),
         "label": [labels.setdefault(_cut(span.label), len(labels)) for span in spans],
+        **parts(spans),
     }
 
 

@@ -107,7 +107,7 @@ def _legend(timeline: Timeline, kind: str) -> Iterator[Component]:
 
 
 def _chip(state: State, word: str, kind: str) -> Component:
-    letter = state.glyph if state.glyph in "PD▼✗" else ""
+    letter = state.glyph if state.glyph in "PDM▼✗" else ""
     return _button(state, kind, letter, [word], f"{word}{_meaning(state)}: click")
 
 

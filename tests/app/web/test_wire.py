@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope.app.palette import MIXED
 from stepscope.app.web import wire
 from stepscope.app.web.loaded import LoadedTrace
 from tests.app.web.small_traces import STEP_NS, conflict_trace, loaded_of
@@ -48,6 +49,28 @@ def test_many_spans_come_as_pixels() -> None:
     density = sent["density"]
     assert density.shape == (1, 100)
     assert np.all(np.abs(density[0, :-1] / 255 - 0.5) < 0.01)
+
+
+def test_a_mixed_step_among_thousands_of_decodes_is_sent_as_a_mark() -> None:
+    steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(2000)]
+    steps[1234]["kind"] = "mixed"
+    loaded = loaded_of(trace_of(steps=steps))
+
+    sent, hidden = (ask(loaded, 0, loaded.length, hide=hide) for hide in ([], ["mixed"]))
+
+    assert sent["marked"] == [0]
+    assert np.flatnonzero(sent["mark"][0] == MIXED).tolist() == [61]
+    assert hidden["marked"] == []
+
+
+def test_the_parts_of_a_mixed_step_are_sent_none_of_them_as_nothing() -> None:
+    step = {"dur_ns": 10, "kind": "mixed", "num_prefill_tokens": 99_999, "num_decode_tokens": 1}
+    loaded = loaded_of(trace_of(steps=[{"step": 1, **step}]))
+
+    (lane,) = ask(loaded, 0, loaded.length)["sparse"]
+
+    assert lane["parts"].tolist() == [[0, 255, 1]]
+    assert "parts" not in ask(small(), 0, STEP_NS)["sparse"][0]
 
 
 def test_a_counter_comes_as_a_value_for_each_pixel() -> None:

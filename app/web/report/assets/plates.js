@@ -13,6 +13,7 @@ import { lastUpTo } from "./picture.js";
  * @property {Map<number, number>} dense  rows of `state` and `density` by lane
  * @property {Uint8Array} state
  * @property {Uint8Array} density
+ * @property {Map<number, Uint8Array>} mark  of the lanes that have marks
  * @property {Map<number, Spans>} sparse
  * @property {Map<number, Counter>} counters */
 
@@ -77,6 +78,10 @@ function answer(asked) {
   const labels = [];
   const sparse = [];
   const counters = [];
+  /** @type {number[]} */
+  const marked = [];
+  /** @type {number[]} */
+  const mark = [];
   for (const [row, lane] of asked.lanes.entries()) {
     const spans = plate.sparse.get(lane) || plates[0].sparse.get(lane);
     const line = plate.counters.get(lane);
@@ -88,11 +93,16 @@ function answer(asked) {
       const first = drawn * plate.width;
       state.set(plate.state.subarray(first + from, first + to), row * width);
       density.set(plate.density.subarray(first + from, first + to), row * width);
+      const marks = plate.mark.get(lane);
+      if (marks) {
+        marked.push(lane);
+        mark.push(...marks.subarray(from, to));
+      }
     }
   }
   const [t0, t1] = [plate.t0 + from * pixel, plate.t0 + to * pixel];
   return {
-    t0, t1, width, lanes: asked.lanes, dense, state, density, sparse, labels, counters,
+    t0, t1, width, lanes: asked.lanes, dense, state, density, marked, mark: Uint8Array.from(mark), sparse, labels, counters,
     position: position(dense.length || counters.length ? pixel : 0), revision: asked.revision,
   };
 }
@@ -110,7 +120,9 @@ function cut(spans, lane, asked, labels) {
   while (first < last && spans.end[first] < asked.t0) first++;
   const label = [];
   for (let at = first; at < last; at++) label.push(labels.push(spans.label[at]) - 1);
-  return { lane, label, start: spans.start.slice(first, last), end: spans.end.slice(first, last), state: spans.state.slice(first, last) };
+  const wide = spans.parts ? spans.parts.length / spans.start.length : 0;
+  const parts = spans.parts?.slice(first * wide, last * wide);
+  return { lane, label, start: spans.start.slice(first, last), end: spans.end.slice(first, last), state: spans.state.slice(first, last), parts };
 }
 
 /**
@@ -133,10 +145,11 @@ export async function stored(id) {
  * @returns {Plate}
  */
 export function read({ head, bytes, floats }) {
-  const sparse = new Map(head.sparse.map((/** @type {any} */ each) => [each.lane, spansFrom(each, bytes(each.state), head.labels)]));
+  const sparse = new Map(head.sparse.map((/** @type {any} */ each) => [each.lane, { ...spansFrom(each, bytes(each.state), head.labels), parts: each.parts && bytes(each.parts) }]));
   const counters = new Map(head.counters.map((/** @type {any} */ each) => [each.lane, { ...each, values: floats(each.values) }]));
   const dense = new Map(head.dense.map((/** @type {number} */ lane, /** @type {number} */ at) => [lane, at]));
-  return { t0: head.t0, t1: head.t1, width: head.width, dense, sparse, counters, state: bytes(head.state), density: bytes(head.density) };
+  const mark = new Map(head.marked.map((/** @type {number} */ lane, /** @type {number} */ at) => [lane, bytes(head.mark).subarray(at * head.width, (at + 1) * head.width)]));
+  return { t0: head.t0, t1: head.t1, width: head.width, dense, mark, sparse, counters, state: bytes(head.state), density: bytes(head.density) };
 }
 
 /**

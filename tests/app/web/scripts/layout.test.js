@@ -56,7 +56,7 @@ test("a pinned lane is called as the server says", () => {
 });
 
 const ANSWER = {
-  t0: 0, t1: 100, width: 4, lanes: [5, 6], dense: [6], labels: ["up"], counters: [], position: "",
+  t0: 0, t1: 100, width: 4, lanes: [5, 6], dense: [6], marked: [6], mark: Uint8Array.of(7, 7, 3, 0), labels: ["up"], counters: [], position: "",
   state: Uint8Array.of(0, 0, 0, 0, 7, 0, 7, 7), density: Uint8Array.of(0, 0, 0, 0, 255, 0, 51, 255),
   sparse: [{ lane: 5, start: Float64Array.of(10, 50), end: Float64Array.of(20, 90), state: Uint8Array.of(1, 2), label: [0, 0] }],
 };
@@ -72,6 +72,12 @@ test("of many spans the share of a pixel is told", () => {
   assert.deepEqual(shownAt(picture, 6, 60, 1), { state: 7, share: 0.2 });
   assert.equal(shownAt(picture, 6, 30, 1), null);
   assert.equal(shownAt(picture, 6, 100, 1), null);
+});
+
+test("a mark has its sign where another state fills the pixel, and where it begins", () => {
+  assert.deepEqual(read(ANSWER).signs.get(6), [[0, 7], [1, 7], [2, 3]]);
+  const [state, mark] = [Uint8Array.of(0, 0, 0, 0, 7, 7, 7, 7), Uint8Array.of(7, 7, 0, 7)];
+  assert.deepEqual(read({ ...ANSWER, state, mark }).signs.get(6), [[0, 7], [3, 7]]);
 });
 
 test("the last entry up to a value is found, or none", () => {

@@ -35,7 +35,9 @@ COMPARED = """async ([seed, width, lanes, only, most]) => {
     for (let y = 0; y < 16; y++) for (let x = 0; x < width; x++) {
       const level = density[row * width + x];
       if (!level) continue;
-      const { rgb, cue } = states[state[row * width + x]];
+      const { rgb: own, cue, parts } = states[state[row * width + x]];
+      const half = y === 8 ? own : states[parts[parts.length - (y < 8 ? 2 : 1)]]?.rgb;
+      const rgb = parts.length ? half : own;
       const dark = level > 1 && CUES[cue] && CUES[cue](x, y);
       const alpha = Math.round(255 * (0.32 + (1 - 0.32) * (level / 255)) * (dark ? 0.22 : 1));
       plain.data.set([...rgb, alpha], 4 * ((at * 16 + y) * width + x));
