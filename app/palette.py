@@ -66,11 +66,11 @@ STATES: tuple[State, ...] = (
     State("absent", "#9A875A", "∅", "hollow"),
     State("cached", "#5E9470", "○", "hollow"),
     State("owner 1", "#E69F00", "█", "label"),
-    State("owner 2", "#56B4E9", "▓", "label"),
+    State("owner 2", "#56B4E9", "█", "label"),
     State("owner 3", "#009E73", "█", "label"),
-    State("owner 4", "#F0E442", "▓", "label"),
+    State("owner 4", "#F0E442", "█", "label"),
     State("owner 5", "#0072B2", "█", "label"),
-    State("owner 6", "#D55E00", "▓", "label"),
+    State("owner 6", "#D55E00", "█", "label"),
     State("owner 7", "#CC79A7", "█", "label"),
 )
 (

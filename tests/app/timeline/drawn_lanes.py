@@ -27,7 +27,7 @@ def spans_of(timeline: Timeline, lane: int) -> list[SpanView]:
 
 
 def of_many_steps() -> Trace:
-    """Three thousand decodes, one mixed step among them, and a request preempted for one of them."""
+    """Three thousand decodes, of which one step is mixed, and a request preempted for one step."""
     steps = [{"step": n, "ts_ns": 10 * n, "dur_ns": 10, "kind": "decode"} for n in range(3000)]
     steps[1234] |= {"kind": "mixed", "num_prefill_tokens": 2047, "num_decode_tokens": 1}
     life = [

@@ -90,7 +90,7 @@ def test_a_search_for_a_request_finds_its_blocks() -> None:
     assert timeline.find("block 5")[0].lane == timeline.find("block 5")[0].lane is not None
 
 
-@pytest.mark.parametrize(("num_blocks", "is_collapsed"), [(16, False), (17, True)])
+@pytest.mark.parametrize(("num_blocks", "is_collapsed"), [(12, False), (13, True)])
 def test_many_blocks_are_collapsed_at_first(num_blocks: int, is_collapsed: bool) -> None:
     rows = [row(block, "claim", "a", 0) for block in range(num_blocks)]
     steps = [{"step": 1, "ts_ns": 0, "kind": "decode"}]

@@ -154,6 +154,8 @@ def test_an_engine_shows_its_steps_requests_and_core_groups(tmp_path: Path) -> N
             ("core group 1", "core 3 AIC", "held for expert [0]", 2.5, 0.5),
             ("core group 1", "core 4 AIV0", "task 5 [2]", 3.0, None),
             ("collectives", "ep", "all-to-all", 4.0, 0.1),
+            ("waiting queue", "position 0", "r10", 0.5, 1.5),
+            ("waiting queue", "position 0", "r10", 7.0, 1.0),
         ],
         key=str,
     )
