@@ -106,8 +106,8 @@ OF_KINDS = {
 }  # fmt: skip
 """The state of what a device executed, by what it was for, where colours are by state."""
 IN_LEGEND = (
-    *range(PREFILL, RECOMPUTE + 1), WAITING, *range(IDLE, COUNTER), *OF_KINDS.values(), OVERWRITTEN,
-    BLOCKED, MISMATCHED, ABSENT, CACHED,
+    *range(PREFILL, RECOMPUTE + 1), OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, WAITING,
+    *range(AIC, COUNTER), *OF_KINDS.values(), CACHED, IDLE,
 )  # fmt: skip
 """States that a legend names, what computes first: a narrow one is cut at its end.
 

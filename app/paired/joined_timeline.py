@@ -23,7 +23,7 @@ from stepscope.app.timeline.area.cut_spans import Area
 from stepscope.app.timeline.area.span_names import AreaNames
 from stepscope.app.timeline.area.sums import AreaSums
 from stepscope.app.timeline.flows.flow import Flows
-from stepscope.app.timeline.lanes.lane import Ints
+from stepscope.app.timeline.lanes.lane import Ints, Subject
 from stepscope.app.timeline.model import MAX_LISTED
 from stepscope.app.timeline.picture import Ref, Spans
 from stepscope.app.timeline.profile.colouring import Colours
@@ -311,6 +311,11 @@ class JoinedTimeline(Timeline):
     def lane_of_core(self, rank: int | None, core: int) -> int | None:
         """The lane of a core of A, else of B."""
         found = (self.place(side, self.both[side].lane_of_core(rank, core)) for side in (0, 1))
+        return next((lane for lane in found if lane is not None), None)
+
+    def lane_of_call(self, rank: int, group: Subject) -> int | None:
+        """The lane of the collective calls of a rank in a group, in the first trace that has it."""
+        found = (self.place(side, self.both[side].lane_of_call(rank, group)) for side in (0, 1))
         return next((lane for lane in found if lane is not None), None)
 
     def core_of(self, lane: int) -> tuple[int, int] | None:

@@ -74,7 +74,7 @@ def load_of(
         return load
     index = by_name["steps"].index
     lanes = np.arange(len(index.offsets) - 1)
-    is_mixed = index.marks(lanes, edges, (palette.MIXED,)).any(axis=0)
+    is_mixed = np.asarray(index.marks(lanes, edges, (palette.MIXED,)).any(axis=0))
     return replace(load, is_mixed=is_mixed)
 
 

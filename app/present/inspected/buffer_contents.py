@@ -83,7 +83,8 @@ def access_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[
     elif len(over_others) and span.state == OVERWRITTEN:
         yield from _overwritten(rows, over_others.row(0, named=True))
     yield Heading("contents", str(row["buffer"] or ""))
-    yield Fact("written by", (_who(rows.get(write_ref), timeline, "not recorded"),))
+    write = None if write_ref is None else rows.get(write_ref)
+    yield Fact("written by", (_who(write, timeline, "not recorded"),))
     for ref in reads["ref"].head(MOST_READS):
         yield Fact("read by", (_who(rows[ref], timeline),))
     if len(reads) > MOST_READS:

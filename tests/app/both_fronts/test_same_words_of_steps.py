@@ -14,8 +14,8 @@ from tests.traces import trace_of
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("decode", "batches, split by tokens"),
-        ("mixed", "batches, split by tokens"),
+        ("decode", "batches"),
+        ("mixed", "batches, mixed ones split by tokens"),
         ("unknown", "a span for each step"),
     ],
 )
@@ -36,4 +36,4 @@ def test_a_budget_is_told_beside_them() -> None:
 
     told = notes(LoadedTrace(trace, check(trace)))["steps"]
 
-    assert told == "batches, split by tokens, against a budget of 8,192 tokens"
+    assert told == "batches, against a budget of 8,192 tokens"

@@ -120,6 +120,7 @@ def arguments(timeline: JoinedTimeline) -> dict[str, object]:
         "request": "req-00", "rank": 0, "core": 0, "state": 1, "by": "state",
         "section": timeline.lanes[lane].section, "picture": Picture([lane], 8, list),
         "ref": span.ref if span else ("steps", 0), "finding": finding[0] if finding else None,
+        "span": span, "group": ("collectives", "ep"),
     }  # fmt: skip
 
 

@@ -188,7 +188,7 @@ async def test_enter_shows_the_same_moment_in_the_timeline() -> None:
 def kv_blocks(**step: int | None) -> Trace:
     """Two requests hold blocks 1 and 3."""
     held = [
-        {"ts_ns": 0, "resource": "kv-block", "id": block, "op": "claim", "owner": owner}
+        {"ts_ns": 5, "resource": "kv-block", "id": block, "op": "claim", "owner": owner}
         for block, owner in ((1, "a"), (3, "b"))
     ]
     return trace_of(steps=[{"step": 1, "ts_ns": 5, "kind": "decode", **step}], allocations=held)
