@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from stepscope.ingest.derive.access_order import (
@@ -77,20 +78,20 @@ def _last_write(rows: pl.DataFrame, *key: str) -> pl.Series:
 
     Rows of one moment are in the order in which they were recorded.
     """
-    place = pl.int_range(pl.len(), dtype=REF)
-    ordered = (
-        rows.lazy()
-        .select("ts_ns", "is_write", key=pl.struct(key).hash(), place=place)
-        .sort("key", "ts_ns", "place")
-        .with_columns(
-            write=pl.when("is_write").then("place").forward_fill().shift(1),
-            of_key=pl.when("is_write").then("key").forward_fill().shift(1),
-        )
-        .select("place", write=pl.when(pl.col("of_key") == pl.col("key")).then("write"))
-        .sort("place")
-        .collect()
-    )
-    return ordered["write"]
+    hashed = rows.select(key=pl.struct(key).hash())["key"]
+    number = hashed.rank("dense").to_numpy() if len(rows) else np.zeros(0, np.uint32)
+    times, is_write = rows["ts_ns"].to_numpy(), rows["is_write"].to_numpy()
+    # Most rows are in order of time: then one stable sort by the key is enough.
+    is_in_time = bool((times[1:] >= times[:-1]).all())
+    order = np.argsort(number, kind="stable") if is_in_time else np.lexsort((times, number))
+    place = np.arange(len(rows))
+    last = np.maximum.accumulate(np.where(is_write[order], place, -1))
+    before = np.concatenate(([-1], last))[:-1] if len(rows) else last
+    of_key = number[order]
+    is_same = (before >= 0) & (of_key[before.clip(0)] == of_key)
+    found = np.full(len(rows), -1)
+    found[order] = np.where(is_same, order[before.clip(0)], -1)
+    return pl.Series("write", found).replace({-1: None}).cast(REF)
 
 
 def _overlaps(rows: pl.DataFrame, write: pl.Series) -> pl.Series:
