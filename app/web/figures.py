@@ -74,7 +74,8 @@ def load(of: LoadOverTime) -> go.Figure:
     if runs := of.mixed_runs(apart=width // 60):
         mixed = STATES[MIXED].colour
         figure.add_scatter(
-            x=runs, y=[0.8 * most] * len(runs), mode="markers+text", hoverinfo="skip",
+            x=[max(run, width / 150) for run in runs],  # whole at the left edge too
+            y=[0.8 * most] * len(runs), mode="markers+text", hoverinfo="skip",
             text=[STATES[MIXED].glyph] * len(runs), textfont={"size": 9, "color": mixed},
             marker={"symbol": "square", "size": 12, "color": BACKGROUND,
                     "line": {"color": mixed, "width": 1}},

@@ -9,7 +9,7 @@ import { CUES, FAINT } from "./shared.js";
 const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
 const MOMENT = 7;    // pixels across that a moment is painted, which takes no time
 const LABELLED = 16; // spans below this many pixels get no label
-const LEAST = 3;     // pixels of height that each part of what is split has
+const LEAST = 5;     // pixels of height that each part of what is split has
 const SIGN = 11;     // pixels across that the letter of a state has
 const SCALE = 11;    // pixels above a counter's line, for the most that it is
 export const FONT = '11px system-ui, -apple-system, "Segoe UI", "Cantarell", "DejaVu Sans", sans-serif';
@@ -114,7 +114,8 @@ function pointers(ctx, points, y) {
 function letters(ctx, points, y, height) {
   const tall = Math.min(SIGN + 1, height);
   let last = -Infinity;
-  for (const [x, state] of points) {
+  for (const [at, state] of points) {
+    const x = Math.max(at, SIGN / 2); // all of it is on the canvas
     if (x - last < SIGN + 1) continue;
     last = x;
     ctx.fillStyle = state.colour;

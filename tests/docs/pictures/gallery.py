@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, ConsoleMessage, Page
-from werkzeug.serving import make_server
 
 from stepscope.analyzers.check.run import CheckResult, check
 from stepscope.app.tui import theme as terminal_theme
 from stepscope.app.tui.app import StepscopeApp
-from stepscope.app.web.listen import Quiet
+from stepscope.app.web.listen import Bounded, bind
 from stepscope.app.web.server import create_app
 from stepscope.ingest.errors import StepscopeError
 from stepscope.ingest.trace import Trace
@@ -88,7 +87,7 @@ def main() -> int:
 def served(trace: Trace, result: CheckResult) -> Iterator[str]:
     """Serve the page of a trace, and give its address."""
     application = create_app(trace, result).server
-    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
+    server = Bounded("127.0.0.1", 0, application, bind("127.0.0.1", 0))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

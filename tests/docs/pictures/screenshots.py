@@ -13,11 +13,10 @@ import threading
 from pathlib import Path
 
 from playwright.sync_api import Page
-from werkzeug.serving import make_server
 
 from stepscope.analyzers.check.run import check
 from stepscope.app.tui.app import StepscopeApp
-from stepscope.app.web.listen import Quiet
+from stepscope.app.web.listen import Bounded, bind
 from stepscope.app.web.server import create_app
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.browser import ABSENT, chromium
@@ -55,7 +54,7 @@ async def terminal_svg(trace: Trace) -> str:
 def shoot_web(page: Page, trace: Trace) -> None:
     """Photograph the page with the first finding open."""
     page_of_trace = create_app(trace, check(trace)).server
-    server = make_server("127.0.0.1", 0, page_of_trace, threaded=True, request_handler=Quiet)
+    server = Bounded("127.0.0.1", 0, page_of_trace, bind("127.0.0.1", 0))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -22,7 +22,7 @@ def test_one_of_thousands_has_its_sign_and_a_mixed_step_alone_both_its_parts(vis
     assert STATES[MIXED].colour in colours_in(whole, 0)
     assert STATES[PREEMPTED].colour in colours_in(whole, request)
 
-    near = shown.go("?t0=12340&t1=12350")
+    near = shown.go("?t=12340..12350")
     assert {STATES[PREFILL].colour, STATES[DECODE].colour} <= {*colours_in(near, 0)}
 
     hidden = shown.go("?hide=mixed")
