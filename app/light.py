@@ -27,6 +27,8 @@ _ON_LIGHT = {
     "#6D71DB": "#668FFB", "#F4A42C": "#AC821C", "#90FED5": "#1B652F", "#E0405A": "#F054A6",
     "#A6ACF2": "#794495", "#EAFF00": "#450066",
     "#FFF1C9": "#241A00", "#A3D93B": "#4E7D00", "#9A875A": "#6B5A2E", "#5E9470": "#3F6B4C",
+    "#92550C": "#B0601F", "#3F619E": "#4A679D", "#85886D": "#7D8C99", "#21989B": "#2784BF",
+    "#7E6D55": "#947B64", "#547899": "#736057",
     "#7F8B9B": "#5B6472", "#F5B972": "#7A4E00",
 }  # fmt: skip
 """Chosen as the dark ones were: hues kept, 3:1 against the ground, and told apart by every eye.

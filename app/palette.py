@@ -72,6 +72,12 @@ STATES: tuple[State, ...] = (
     State("owner 5", "#0072B2", "█", "label"),
     State("owner 6", "#D55E00", "█", "label"),
     State("owner 7", "#CC79A7", "█", "label"),
+    State("no KV blocks", "#92550C", "b", "blocks"),
+    State("no running slot", "#3F619E", "s", "rails"),
+    State("no token budget", "#85886D", "t", "slopes"),
+    State("other steps first", "#21989B", "o", "turns"),
+    State("another reason", "#7E6D55", "r", "posts"),
+    State("not ready", "#547899", "z", "dashes"),
 )
 (
     NOTHING, WAITING, PREFILL, DECODE, MIXED, PREEMPTED, RECOMPUTE, IDLE, AIC, AIV, MIX, HELD,
@@ -82,10 +88,14 @@ STATES: tuple[State, ...] = (
     GEMM, ATTENTION, KERNEL, COMMUNICATION, COPY,
     OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, CACHED,
     OWNER, _, _, _, _, _, _,
+    NO_BLOCKS, NO_SLOT, NO_BUDGET, OTHER_STEPS, ANOTHER_REASON, NOT_READY,
 ) = range(len(STATES))  # fmt: skip
 UNKNOWN = SPAN
 """A step or block whose kind the trace does not say."""
-NOT_BUSY = (HELD, WAITING, PREEMPTED, IDLE, FRONT_END, BLOCKED, ABSENT, CACHED)
+REASONS = (NO_BLOCKS, NO_SLOT, NO_BUDGET, OTHER_STEPS, ANOTHER_REASON, NOT_READY)
+"""What a request waited for, where that is recorded: the parts of its waits."""
+WAITS = (WAITING, *REASONS)
+NOT_BUSY = (HELD, *WAITS, PREEMPTED, IDLE, FRONT_END, BLOCKED, ABSENT, CACHED)
 """States in which nothing is done: who waits or holds a core does nothing."""
 SEEN_FIRST = (OVERWRITTEN,)
 """Faults: a pixel that has any of this shows it, however short it is."""
@@ -107,7 +117,7 @@ OF_KINDS = {
 """The state of what a device executed, by what it was for, where colours are by state."""
 IN_LEGEND = (
     *range(PREFILL, RECOMPUTE + 1), OVERWRITTEN, BLOCKED, MISMATCHED, ABSENT, WAITING,
-    *range(AIC, COUNTER), *OF_KINDS.values(), CACHED, IDLE,
+    *range(AIC, COUNTER), *REASONS, *OF_KINDS.values(), CACHED, IDLE,
 )  # fmt: skip
 """States that a legend names, what computes first: a narrow one is cut at its end.
 

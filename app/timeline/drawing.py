@@ -28,7 +28,7 @@ LEAST = 3  # pixels of height of each part of a bar that is split
 GRAIN = 2  # pixels that show the same, where spans are too many to draw each
 LETTER = 6.1  # width of a letter of a label, at 10 px
 MAX_LANES = 16
-DARK = frozenset({palette.WAITING, palette.IDLE, palette.HELD, palette.FRONT_END, palette.AIC})
+DARK = frozenset({*palette.WAITS, palette.IDLE, palette.HELD, palette.FRONT_END, palette.AIC})
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,15 @@ class Timeline:
         """The last span of a lane that begins before a time."""
         return self._listed.neighbour(lane, ts_ns, "left")
 
+    def whole(self, span: SpanView) -> SpanView:
+        """The wait that a span is a part of, from its beginning to its end; any other span itself.
+
+        A wait is cut where its reason changes.
+        """
+        can_be_cut = self.lanes[span.lane].section == "requests"
+        is_wait = span.state in (*palette.WAITS, palette.IDLE)
+        return self._listed.whole(span) if can_be_cut and is_wait else span
+
     def row(self, ref: Ref) -> dict[str, Any]:
         """The whole row that a span stands for; its text is as it was recorded."""
         table, number = ref

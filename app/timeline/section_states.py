@@ -23,6 +23,7 @@ from stepscope.app.palette import (
     OWNERS,
     PREEMPTED,
     PREFILL,
+    REASONS,
     RECOMPUTE,
     STATES,
     UNKNOWN,
@@ -40,8 +41,9 @@ from stepscope.app.timeline.model import Timeline
 from stepscope.app.timeline.picture import SpanView
 
 ORDER = (
-    FRONT_END, WAITING, PREFILL, DECODE, MIXED, PREEMPTED, RECOMPUTE, AIC, AIV, MIX, HELD, IDLE,
-    OVERWRITTEN, UNKNOWN, COMMUNICATION, MISMATCHED, BLOCKED, ABSENT, OWNERS.start, CACHED,
+    FRONT_END, *REASONS, WAITING, PREFILL, DECODE, MIXED, PREEMPTED, RECOMPUTE, AIC, AIV, MIX,
+    HELD, IDLE, OVERWRITTEN, UNKNOWN, COMMUNICATION, MISMATCHED, BLOCKED, ABSENT, OWNERS.start,
+    CACHED,
 )  # fmt: skip
 """As requests go through them; the shades of tracks stand for categories and have no names."""
 OF_SLOTS = {IDLE: "in no batch", HELD: "old tokens remain"}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from stepscope.app import light
-from stepscope.app.palette import SEVERITY_MARKS, STATES
+from stepscope.app.palette import REASONS, SEVERITY_MARKS, STATES
 
 Colour = npt.NDArray[np.float64]
 
@@ -37,10 +37,14 @@ LEGENDS = {
     "cores": ("AIC", "AIV", "MIX"),
     "kinds": ("gemm", "attention", "kernel", "communication", "copy"),
     "calls": ("communication", "blocked", "mismatched"),
+    "waits": ("waiting", *(STATES[state].name for state in REASONS)),
     "names": tuple(f"name {number}" for number in range(1, 8)),
 }
-LEAST = {"states": 12.0, "cores": 12.0, "kinds": 12.0, "calls": 12.0, "names": 7.0}
-"""OKLab distance times 100; Okabe and Ito's seven have 7.6 among them."""
+LEAST = {"states": 12, "cores": 12, "kinds": 12, "calls": 12, "waits": 6, "names": 7}
+"""OKLab distance times 100; Okabe and Ito's seven have 7.6 among them.
+
+What a request waits for is muted, and has a pattern and a letter of its own.
+"""
 COLOURS = {state.name: state.colour for state in STATES}
 OUTLINED = {"nothing", "idle", "held", "front-end"}
 """What is drawn as an outline or a hatch, so that nobody takes it for work."""

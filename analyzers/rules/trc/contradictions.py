@@ -235,19 +235,22 @@ def _finished_twice(trace: Trace) -> pl.LazyFrame:
 
 
 def _never_admitted(trace: Trace) -> pl.LazyFrame:
-    """Requests that are in batches after they arrived and never left the queue, unlike others."""
+    """Requests that are in batches after they arrived and never left the queue, unlike others.
+
+    One that was preempted while its KV was on its way was let in first when it was resumed.
+    """
     let_in = (
         events(trace)
         .group_by(REQUEST)
         .agg(
             is_admit=(pl.col("event") == "admit").any(),
             is_out=(pl.col("event") == "preempt").any(),
-            is_back=(pl.col("event") == "resume").any(),
+            back_ns=pl.col("ts_ns").filter(pl.col("event") == "resume").min(),
         )
-        .filter(pl.col("is_admit") | (pl.col("is_back") & ~pl.col("is_out")))
-        .select(*REQUEST, _is_admitted=True)
     )
-    is_admitted = pl.col("_is_admitted").fill_null(value=False)
+    is_back = pl.col("back_ns").is_not_null()
+    is_first = ~pl.col("is_out") | (pl.col("back_ns") <= pl.col("ts_ns"))
+    is_admitted = (pl.col("is_admit") | (is_back & is_first)).fill_null(value=False)
     batches = (
         trace.batch_rows.filter(pl.col("ts_ns").is_not_null(), pl.col("num_tokens") > 0)
         .sort("ts_ns")

@@ -13,13 +13,12 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from stepscope.analyzers.findings.wording import times
-from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.app.debug.session import Session
 from stepscope.app.debug.shown.why_blocks import why_blocks
 from stepscope.app.debug.why import Chain, why
 from stepscope.app.debug.why.at_position import View
-from stepscope.app.palette import FRONT_END, IDLE, PREEMPTED, WAITING
+from stepscope.app.palette import FRONT_END, IDLE, PREEMPTED, REASONS, STATES, WAITING
 from stepscope.app.present.blame_reasons import reasons
 from stepscope.app.present.blame_tables import swatch_of
 from stepscope.app.present.blocks import (
@@ -29,10 +28,12 @@ from stepscope.app.present.blocks import (
     Fact,
     Heading,
     Paragraph,
+    Swatch,
     Table,
 )
 from stepscope.app.present.where import when
 from stepscope.app.timeline import SpanView, Timeline
+from stepscope.app.timeline.lanes.wait_reasons import STATE_OF_CAUSE, intervals_of
 from stepscope.app.timeline.lanes.waiting_queue import WAITING_QUEUE
 from stepscope.app.units import count, duration
 from stepscope.ingest.derive.states import ENDS, LEAVES
@@ -47,9 +48,7 @@ DID = {
 }
 """What a request did in a state in which nothing was computed for it."""
 HELD_KINDS = {"kv-block": "KV blocks", "slot": "slots", "seat": "running slots"}
-MOST_HOLDERS, MOST_REQUESTS = 6, 32
-MOST_ROWS = 1_000_000
-"""Rows of batches up to which all requests are split at once, which takes about as long as one."""
+MOST_HOLDERS = 6
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Wait:
 
 def wait_of(trace: Trace, rank: int, request: str, from_ns: int, to_ns: int) -> Wait:
     """The wait of a request from one time to another, as `blame` splits it."""
-    own = _intervals(trace, request).filter(
+    own = intervals_of(trace, request).filter(
         pl.col("rank") == rank, pl.col("to_ns") > from_ns, pl.col("from_ns") < to_ns
     )
     overlap = pl.min_horizontal("to_ns", to_ns) - pl.max_horizontal("from_ns", from_ns)
@@ -132,15 +131,17 @@ def wait_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
     if who is None or did is None or not trace.manifest.clock.has_times:
         return
     rank, request = who
-    wait = wait_of(trace, rank, request, span.start_ns, span.end_ns)
+    whole = timeline.whole(span)
+    wait = wait_of(trace, rank, request, whole.start_ns, whole.end_ns)
     yield Paragraph(wait.sentence(did))
+    yield from _part(span, whole)
     yield from _reason_table(wait)
     view = _view(trace, wait)
     chain = _chain(view, request) if wait.has_chain else None
     if view is not None and chain is not None:
         yield from _holders(view, chain, timeline)
     yield from _ending(wait, view, chain, timeline, trace)
-    yield from _cost(span, wait, trace)
+    yield from _cost(whole, wait, trace)
     if chain is not None:
         at = when(chain.at.ts_ns, timeline, 1)
         step = "" if chain.at.step is None else f", step {count(chain.at.step)}"
@@ -154,7 +155,18 @@ def _did(span: SpanView, timeline: Timeline) -> str | None:
     if lane.section == WAITING_QUEUE:
         position = lane.label.removeprefix("position ").split(" ")[0]
         return f"was at position {position} of the waiting queue for"
-    return DID.get(span.state)
+    if span.state not in REASONS:
+        return DID.get(span.state)
+    table, _ = span.ref
+    was_let_in = table == "batch_rows" or timeline.row(span.ref)["event"] in LEAVES
+    return DID[IDLE if was_let_in else WAITING]
+
+
+def _part(span: SpanView, whole: SpanView) -> Iterator[Block]:
+    """Which part of a wait is selected, where it has several."""
+    if whole.end_ns - whole.start_ns > span.end_ns - span.start_ns:
+        length = duration(span.end_ns - span.start_ns)
+        yield Fact("this part", (f"{STATES[span.state].name}, {length} of it",))
 
 
 def _reason_table(wait: Wait) -> Iterator[Block]:
@@ -162,7 +174,7 @@ def _reason_table(wait: Wait) -> Iterator[Block]:
         return
     rows = tuple(
         (
-            swatch_of(BY_NAME[reason.cause].group), reason.cause, duration(reason.ns),
+            _swatch(reason.cause), reason.cause, duration(reason.ns),
             f"{reason.ns / max(wait.ns, 1):.1%}",
         )
         for reason in wait.reasons
@@ -173,6 +185,15 @@ def _reason_table(wait: Wait) -> Iterator[Block]:
     )
     if decision := wait.reasons[0].decision:
         yield Fact("last", (decision,))
+
+
+def _swatch(cause: str) -> Swatch:
+    """What a cause looks like on the bar."""
+    state = STATE_OF_CAUSE.get(cause)
+    if state is None:
+        return swatch_of(BY_NAME[cause].group)
+    look = STATES[state]
+    return Swatch(look.glyph, look.colour, look.cue)
 
 
 def _holders(view: View, chain: Chain, timeline: Timeline) -> Iterator[Block]:
@@ -245,7 +266,7 @@ def _cost(span: SpanView, wait: Wait, trace: Trace) -> Iterator[Block]:
         again = again.filter(pl.col("ts_ns") < later)
     tokens, steps = again.select(pl.col("num_tokens").sum(), pl.len()).collect().row(0)
     if steps:
-        spent = _intervals(trace, wait.request).filter(
+        spent = intervals_of(trace, wait.request).filter(
             pl.col("rank") == wait.rank, pl.col("cause") == "recompute",
             pl.col("from_ns") >= wait.to_ns,
             pl.lit(value=True) if later is None else pl.col("from_ns") < later,
@@ -254,20 +275,7 @@ def _cost(span: SpanView, wait: Wait, trace: Trace) -> Iterator[Block]:
                                f" {duration(int(spent))}",))  # fmt: skip
 
 
-_INTERVALS: WeakKeyDictionary[Trace, dict[str, pl.DataFrame]] = WeakKeyDictionary()
 _SESSIONS: WeakKeyDictionary[Trace, dict[int, Session | None]] = WeakKeyDictionary()
-
-
-def _intervals(trace: Trace, request: str) -> pl.DataFrame:
-    """A request's time by cause: of a large trace that of the last few requests is cached."""
-    known = _INTERVALS.setdefault(trace, {})
-    is_small = trace.num_rows("batch_rows") <= MOST_ROWS
-    key = "" if is_small else request
-    if key not in known:
-        if len(known) >= MOST_REQUESTS:
-            known.pop(next(iter(known)))
-        known[key] = blame(trace, None if is_small else request).intervals
-    return known[key].filter(pl.col("request") == request)
 
 
 def session_of(trace: Trace, rank: int) -> Session | None:

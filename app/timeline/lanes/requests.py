@@ -1,8 +1,9 @@
 """A lane for each request: front end, waiting, prefill, decode, preempted, recompute, no batch.
 
-What each is in is what `ingest.derive.states` says. A batch row is a span from the beginning of its
-step to the end. Where a request neither waits nor is in a batch, the lane says so: a gap would look
-as if nothing were known of it. Where no batch was recorded, it runs, and nobody knows in which.
+What each is in is what `ingest.derive.states` says; what it waited for, `wait_reasons`. A batch row
+is a span from the beginning of its step to the end. Where a request neither waits nor is in a
+batch, the lane says so: a gap would look as if nothing were known of it. Where no batch was
+recorded, it runs, and nobody knows in which.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from stepscope.app.timeline.lanes.lane import (
     several_ranks,
     span_rows,
 )
+from stepscope.app.timeline.lanes.wait_reasons import with_reasons
 from stepscope.ingest.derive import states
 from stepscope.ingest.derive.states import is_list_of_arrivals, request_states, step_times
 from stepscope.ingest.trace import Trace
@@ -45,7 +47,11 @@ def request_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     lasts = pl.col("start") < pl.col("end")
     waits = moved.filter(pl.col("state").is_not_null(), lasts | is_list_of_arrivals(trace))
     between = palette.IDLE if len(computed) else palette.UNKNOWN
-    spans = [computed, waits.select(SPAN), _let_in(computed, moved, between)]
+    waited = pl.concat([waits.select(SPAN), _let_in(computed, moved, between)])
+    has_reasons = pl.col("state").is_in([palette.WAITING, palette.IDLE])
+    spans = [
+        computed, waited.filter(~has_reasons), with_reasons(trace, waited.filter(has_reasons))
+    ]  # fmt: skip
     every = pl.concat(spans).join(lanes, on=KEY)
     return LaneSpans(names, [pl.concat(span_rows(_of(every, table), table) for table in TABLES)])
 

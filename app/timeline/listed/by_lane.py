@@ -95,6 +95,25 @@ class ListedSpans:
         place = int(index.began_by(np.array([own]), np.array([until]))[0]) - (side == "left")
         return self.at(lane, index, place) if first <= place < last else None
 
+    def whole(self, span: SpanView) -> SpanView:
+        """The span with its neighbours that are parts of it: they stand for the same row."""
+        found = self.index_of(span.lane)
+        if found is None:
+            return span
+        index, own = found
+        first, last = int(index.offsets[own]), int(index.offsets[own + 1])
+        at = int(index.began_by(np.array([own]), np.array([span.start_ns]))[0]) - 1 - first
+        code = TABLES.index(span.ref[0])
+        is_same = (index.ref[first:last] == span.ref[1]) & (index.table[first:last] == code)
+        if not 0 <= at < len(is_same) or not is_same[at]:
+            return span
+        others = np.flatnonzero(~is_same)
+        after = int(np.searchsorted(others, at))
+        start = int(others[after - 1]) + 1 if after else 0
+        end = int(others[after]) if after < len(others) else len(is_same)
+        ends = index.ends(np.array([first + end - 1]))
+        return span._replace(start_ns=int(index.starts[first + start]), end_ns=int(ends[0]))
+
     def _of(self, index: SpanIndex, lanes: Ints, ranges: Ints) -> list[SpanView]:
         """The spans at ranges of places [lanes, 2] of an index, lane after lane."""
         counts = np.diff(ranges)[:, 0]

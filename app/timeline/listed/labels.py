@@ -158,6 +158,8 @@ def _step(row: Row, state: int) -> str:
 
 
 def _batch_row(row: Row, state: int) -> str:
+    if state in palette.REASONS:
+        return palette.STATES[state].name
     if state == palette.IDLE:
         return "in no batch"
     letter = palette.STATES[state].glyph
@@ -170,6 +172,8 @@ def _step_of_batch(row: Row, state: int) -> str:
 
 
 def _lifecycle(row: Row, state: int) -> str:
+    if state in palette.REASONS:
+        return palette.STATES[state].name
     if state == palette.IDLE:
         return "in no batch"
     if state == palette.UNKNOWN:

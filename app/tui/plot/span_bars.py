@@ -23,7 +23,7 @@ from stepscope.app.palette import (
     PREEMPTED,
     PREFILL,
     STATES,
-    WAITING,
+    WAITS,
     State,
 )
 from stepscope.app.timeline import SpanView, Viewport
@@ -43,7 +43,7 @@ MOMENT = "◆"
 # How a bar is filled, by the palette's second cue; other bars are filled with the state's glyph.
 FILLS = {"solid": "█", "ticks": "▌", "hatch": "▒", "split": "▀"}
 # States that are drawn as a line of glyphs on the surface, not as a filled bar.
-LINES = frozenset({WAITING, PREEMPTED, IDLE, HELD, FRONT_END, CACHED})
+LINES = frozenset({*WAITS, PREEMPTED, IDLE, HELD, FRONT_END, CACHED})
 MARKED = frozenset(kind for kind, state in enumerate(STATES) if state.cue == "mark")
 """States that are shown by a sign where they begin, and go on as a thin line."""
 GOES_ON = "┄"

@@ -15,7 +15,7 @@ const PAD = 2; // between a row's edge and its spans
  */
 export function paintFrame(ctx, frame) {
   const { view, picture, colours, width, height } = frame;
-  const scale = { t0: view.t0, scale: width / (view.t1 - view.t0), width, states: shown(frame), muted: colours.muted };
+  const scale = { t0: view.t0, scale: width / (view.t1 - view.t0), width, states: shown(frame), muted: colours.muted, ground: colours.background };
   ctx.fillStyle = colours.background;
   ctx.fillRect(0, 0, width, height);
   const marks = ticks(view.t0, view.t1, width / 110);

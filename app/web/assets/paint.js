@@ -1,10 +1,10 @@
 /* Paints spans: boxes where they are wide enough, shared pixels where they are not. */
 import { amount } from "./scale.js";
-import { CUES, FAINT } from "./shared.js";
+import { CUES, DARK, FAINT, FRAMED, PERIOD } from "./shared.js";
 /** @import { Counter, Pen, Picture, Spans, State } from "./types.js" */
 
 /** Maps time to pixels: x = (t - t0) * scale.
- * @typedef {{t0: number, scale: number, width: number, states: State[], muted: string}} Scale */
+ * @typedef {{t0: number, scale: number, width: number, states: State[], muted: string, ground: string}} Scale */
 
 const NARROW = 2;    // spans below this many pixels share the pixels that they fall in
 const MOMENT = 7;    // pixels across that a moment is painted, which takes no time
@@ -59,6 +59,38 @@ const hatching = (function () {
   };
 })();
 
+/** What a pattern shows, for a pen that writes it: a colour and a cue.
+ * @type {WeakMap<CanvasPattern, {colour: string, cue: string}>} */
+export const shownBy = new WeakMap();
+
+/** The pattern of a wait in the colour of its state.
+ * @type {(ctx: Pen, state: State) => CanvasPattern} */
+const patterned = (function () {
+  /** @type {Map<string, CanvasPattern>} */
+  const made = new Map();
+  return (ctx, { colour, cue }) => {
+    const found = made.get(colour + cue);
+    if (found) return found;
+    const tile = new OffscreenCanvas(PERIOD, PERIOD);
+    const pen = /** @type {OffscreenCanvasRenderingContext2D} */ (tile.getContext("2d"));
+    pen.fillStyle = colour;
+    for (let y = 0; y < PERIOD; y++) for (let x = 0; x < PERIOD; x++) {
+      pen.globalAlpha = isLit(cue, x, y) ? 1 : DARK;
+      pen.fillRect(x, y, 1, 1);
+    }
+    const pattern = /** @type {CanvasPattern} */ (ctx.createPattern(tile, "repeat"));
+    shownBy.set(pattern, { colour, cue });
+    made.set(colour + cue, pattern);
+    return pattern;
+  };
+})();
+
+/** Whether a pixel of a tile of a pattern is as bright as its frame; rows 2 to 13 of a lane are inside.
+ * @param {string} cue
+ * @param {number} x
+ * @param {number} y */
+export const isLit = (cue, x, y) => !CUES[cue](x, y < 2 ? y + PERIOD : y);
+
 /**
  * @param {Pen} ctx
  * @param {number} x
@@ -69,8 +101,12 @@ const hatching = (function () {
  */
 function box(ctx, x, y, width, height, state) {
   ctx.beginPath();
-  if (state.cue === "hollow") {
+  if (state.cue === "hollow" || FRAMED.has(state.cue)) {
     ctx.rect(x + 0.5, y + 1.5, Math.max(0.5, width - 1), height - 3);
+    if (state.cue !== "hollow") {
+      ctx.fillStyle = patterned(ctx, state);
+      ctx.fill();
+    }
     ctx.strokeStyle = state.colour;
     ctx.stroke();
     return;
@@ -291,12 +327,13 @@ function label(ctx, text, left, y, width, height, state, view) {
   const from = Math.max(0, left) + (state.cue === "mark" ? 15 : 4);
   const shown = text && fitted(ctx, text, left + width - from - 3);
   if (!shown || (state.name === "held" && shown !== text)) return;
-  if (state.cue === "hatch") {
-    ctx.fillStyle = state.colour;
-    ctx.fillRect(from - 3, y + 1, ctx.measureText(shown).width + 6, height - 2);
+  const isFramed = FRAMED.has(state.cue);
+  if (state.cue === "hatch" || isFramed) {
+    ctx.fillStyle = isFramed ? view.ground : state.colour;
+    ctx.fillRect(from - 3, y + (isFramed ? 3 : 1), ctx.measureText(shown).width + 6, height - (isFramed ? 6 : 2));
   }
   const inks = new Map([["hollow", view.muted], ["mark", state.colour]]);
-  ctx.fillStyle = inks.get(state.cue) || state.ink;
+  ctx.fillStyle = isFramed ? view.muted : inks.get(state.cue) || state.ink;
   ctx.fillText(shown, from, y + height / 2 + 4);
 }
 
@@ -339,8 +376,12 @@ function gather(ctx, shared, x, width, state, y, height) {
  */
 function sliver(ctx, x, y, height, state, states) {
   if (state.cue === "split") return splitBox(ctx, x, y, 1, height, state, bands(state, [], states, height));
+  if (FRAMED.has(state.cue)) {
+    ctx.fillStyle = patterned(ctx, state);
+    ctx.fillRect(x, y + 2, 1, height - 4);
+  }
   ctx.fillStyle = state.colour;
-  if (state.cue === "hollow") {
+  if (state.cue === "hollow" || FRAMED.has(state.cue)) {
     ctx.fillRect(x, y + 1, 1, 1);
     ctx.fillRect(x, y + height - 2, 1, 1);
   } else if (!(state.cue === "ticks" && CUES.ticks(x, y))) ctx.fillRect(x, y, 1, height);

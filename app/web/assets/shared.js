@@ -1,11 +1,15 @@
 /* The colours of pixels that spans share: a column of a lane has one, and a cue darkens parts of it. */
 /** @import { Picture, State, Strips } from "./types.js" */
 
-const TALL = 16;           // pixels of a lane that are painted
+export const TALL = 16;           // pixels of a lane that are painted
 export const FAINT = 0.32; // of a pixel that is hardly busy
-const DARK = 0.22;         // of what a cue darkens
-const PERIOD = 12;         // pixels across after which every cue begins anew
+export const DARK = 0.22;         // of what a cue darkens
+export const PERIOD = 12;         // pixels across after which every cue begins anew
 const LEVELS = 256;        // of how busy a pixel is
+
+/** Whether a row of a lane lies inside of the frame that waits are drawn with.
+ * @param {number} y */
+const inside = (y) => y !== 1 && y !== 14;
 
 /**
  * Whether a cue darkens the pixel at x, y of a lane: one pattern for boxes and shared pixels.
@@ -16,7 +20,15 @@ export const CUES = {
   hatch: (x, y) => (x + y) % 6 < 2,
   mark: (_, y) => y < 3 || y > 12,
   ticks: (x) => x % 4 === 3,
+  blocks: (x, y) => inside(y) && (x % 4 > 1 || y % 4 > 1),
+  rails: (_, y) => inside(y) && y % 4 !== 0,
+  slopes: (x, y) => inside(y) && (x + y) % 4 !== 0,
+  turns: (x, y) => inside(y) && (x % 12 < 6) === (y < TALL / 2),
+  posts: (x, y) => inside(y) && x % 4 !== 0,
+  dashes: (x, y) => inside(y) && (x % 12 > 6 || y % 6 > 1),
 };
+/** Cues of waits: a frame, and a pattern for what was waited for. */
+export const FRAMED = new Set(["blocks", "rails", "slopes", "turns", "posts", "dashes"]);
 
 /** What a cue does to a column: whether most of it is dark, and in which rows it is otherwise.
  * @typedef {{isDark: boolean, otherwise: number[]}} Pattern */

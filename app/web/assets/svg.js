@@ -1,6 +1,7 @@
 /* A pen that writes SVG: what is painted with it is what is painted on the canvas, as shapes and text
    that stay sharp at any size. It knows what our painters do, and no more. */
-import { FONT } from "./paint.js";
+import { FONT, isLit, shownBy } from "./paint.js";
+import { DARK, PERIOD } from "./shared.js";
 /** @import { Pen } from "./types.js" */
 
 const HATCH = "hatch";
@@ -12,6 +13,15 @@ const escaped = (text) =>
   text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`).replace(/\p{Cc}|\p{Cs}/gu, "·");
 /** @param {number} number */
 const short = (number) => String(Math.round(number * 100) / 100);
+
+/** The pattern of a wait, as it is on the canvas: a faint ground, and the lit pixels of each row.
+ * @param {string} id @param {{colour: string, cue: string}} shown */
+function definition(id, { colour, cue }) {
+  const places = [...Array(PERIOD).keys()];
+  const lit = places.flatMap((y) => places.filter((x) => isLit(cue, x, y)).map((x) => `M${x} ${y}h1v1h-1z`));
+  const ground = `<rect width="${PERIOD}" height="${PERIOD}" fill="${colour}" fill-opacity="${DARK}"/>`;
+  return `<pattern id="${id}" width="${PERIOD}" height="${PERIOD}" patternUnits="userSpaceOnUse">${ground}<path d="${lit.join("")}" fill="${colour}"/></pattern>`;
+}
 
 /** @param {string} name @param {string} value */
 const attribute = (name, value) => `${name}="${value}"`;
@@ -35,6 +45,9 @@ class SvgPen extends Ink {
   #path = [];
   /** @type {Ink[]} */
   #saved = [];
+  /** Patterns that were painted with, by their names.
+   * @type {Map<string, string>} */
+  #patterns = new Map([[HATCH, PATTERN]]);
   #measured = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
 
   /** As the painters take it.
@@ -157,7 +170,7 @@ class SvgPen extends Ink {
   file(width, height) {
     const size = `width="${short(width)}" height="${short(height)}" viewBox="0 0 ${short(width)} ${short(height)}"`;
     const font = escaped(FONT.replace("11px ", ""));
-    return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${font}" font-size="11">${PATTERN}${this.#written.join("\n")}</svg>\n`;
+    return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${font}" font-size="11">${[...this.#patterns.values()].join("")}${this.#written.join("\n")}</svg>\n`;
   }
 
   /** @param {string} shape */
@@ -175,8 +188,17 @@ class SvgPen extends Ink {
   }
 
   #fill() {
-    const of = typeof this.fillStyle === "string" ? this.fillStyle : `${PAINTED_BY}(#${HATCH})`;
+    const of = typeof this.fillStyle === "string" ? this.fillStyle : `${PAINTED_BY}(#${this.#named(this.fillStyle)})`;
     return `fill="${escaped(of)}"${this.#alpha()}`;
+  }
+
+  /** @param {CanvasPattern} pattern */
+  #named(pattern) {
+    const shown = shownBy.get(pattern);
+    if (!shown) return HATCH;
+    const id = `${shown.cue}-${shown.colour.slice(1)}`;
+    this.#patterns.set(id, definition(id, shown));
+    return id;
   }
 
   #stroke() {

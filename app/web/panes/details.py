@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 
 from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.wording import times
-from stepscope.app.palette import SEVERITY_MARKS, WAITING
+from stepscope.app.palette import SEVERITY_MARKS, WAITS
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph
 from stepscope.app.present.where import num_steps
@@ -79,7 +79,7 @@ def _trace(loaded: LoadedTrace) -> Iterator[Block]:
     yield Heading("where to begin")
     if loaded.findings:
         yield Paragraph("Press n for the next finding, or click one below.")
-    if WAITING in loaded.timeline.kinds_of("requests"):
+    if loaded.timeline.kinds_of("requests").intersection(WAITS):
         yield Paragraph("Click a waiting bar to read why it waits.")
     yield Paragraph("Drag to move, wheel to zoom, click a span to read it, ? for all keys.")
     yield from told_of_it(loaded.trace)

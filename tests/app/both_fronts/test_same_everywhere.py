@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from stepscope.app import palette
 from stepscope.app.debug import cores_line
 from stepscope.app.present.blocks import Heading
+from stepscope.app.timeline import SpanView
 from stepscope.app.tui.pages.step_parts.step_blocks import right_blocks
 from stepscope.app.tui.pages.step_parts.step_view import look_at_step
+from stepscope.ingest.derive.states import LEAVES
 from stepscope.ingest.schema import WHAT_BLOCKS
 from stepscope.ingest.writers.engine_slices import engine_slices
 from tests.app.both_fronts.looked import Looked
@@ -192,8 +194,16 @@ def in_lane(run: Looked, request: str, ts_ns: int) -> str:
             break
         span = run.timeline.at(each.id, ts_ns)
         if span is not None and span.start_ns <= ts_ns < span.end_ns:
-            shown.add(SHOWN[span.state])
+            shown.add(shown_by(run, span))
     return "batch" if "batch" in shown else "".join(shown)
+
+
+def shown_by(run: Looked, span: SpanView) -> str:
+    """What a span says of its request; a wait that says why is one of who was let in, or is not."""
+    if span.state not in palette.REASONS:
+        return SHOWN[span.state]
+    was_let_in = span.ref[0] == "batch_rows" or run.timeline.row(span.ref)["event"] in LEAVES
+    return "out" if was_let_in else "waiting"
 
 
 def exported(run: Looked) -> dict[str, list[tuple[int, int, str]]]:

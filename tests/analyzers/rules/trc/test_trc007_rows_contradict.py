@@ -313,6 +313,11 @@ def without_admit(tables: Tables) -> None:
     del tables["lifecycle"][1]
 
 
+def without_admit_then_preempted(tables: Tables) -> None:
+    without_admit(tables)
+    tables["lifecycle"] += [event("r00", "preempt", 45, step=4), event("r00", "resume", 50, step=5)]
+
+
 def back(tables: Tables, num: int = 9) -> None:
     for row in tables["batch_rows"]:
         if row["request"] == "r00" and row["step"] >= 9:
@@ -330,6 +335,7 @@ def back(tables: Tables, num: int = 9) -> None:
         (token_before_arrival, "r00 had its first token before it arrived"),
         (finish_twice, "r00 finished 2 times, and arrived once"),
         (without_admit, "r00 is in the batch of step 1, and was never admitted"),
+        (without_admit_then_preempted, "r00 is in the batch of step 1, and was never admitted"),
         (back, "r00 has 100 tokens computed in step 9, had 109 before, and was not preempted"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -454,3 +460,11 @@ def test_more_contradictions_than_are_listed_are_counted() -> None:
     found = RowsContradict(limit=3).check(trace_of(**tables, **SIZED))
 
     assert [each.count for each in found] == [1, 1, 1, 7]
+
+
+def test_a_request_that_lost_its_blocks_before_it_ran_is_let_in_by_being_resumed() -> None:
+    tables = crowd()
+    without_admit(tables)
+    tables["lifecycle"] += [event("r00", "preempt", 5, step=1), event("r00", "resume", 10, step=1)]
+
+    assert of_crowd(tables) == []

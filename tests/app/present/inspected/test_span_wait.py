@@ -12,11 +12,25 @@ from stepscope.analyzers.latency.blame import blame
 from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.debug.why import why
-from stepscope.app.palette import DECODE, FRONT_END, IDLE, PREEMPTED, PREFILL, WAITING
+from stepscope.app.palette import (
+    DECODE,
+    FRONT_END,
+    IDLE,
+    PREEMPTED,
+    PREFILL,
+    REASONS,
+    STATES,
+    WAITING,
+    WAITS,
+)
 from stepscope.app.present.blocks import AtChange, AtSpan, Block, Fact, Heading, Paragraph, Table
 from stepscope.app.present.inspected.span_wait import wait_blocks, wait_of
-from stepscope.app.present.longest_waits import WAITS, longest_waits
+from stepscope.app.present.longest_waits import WAITS as WAIT_CAUSES
+from stepscope.app.present.longest_waits import longest_waits
 from stepscope.app.timeline import SpanView, Timeline
+from stepscope.app.timeline.lanes.wait_reasons import STATE_OF_CAUSE
+from stepscope.app.units import duration
+from stepscope.ingest.derive.states import ENTERS
 from stepscope.ingest.manifest import ClockInfo
 from stepscope.ingest.trace import Trace
 from tests.analyzers.rows import event, life
@@ -24,7 +38,7 @@ from tests.conftest import ROOT
 from tests.traces import trace_of
 
 CROWD = ROOT / "sample_traces" / "vllm_crowd.trace"
-LEFT_OUT = (WAITING, PREEMPTED, IDLE, FRONT_END)
+LEFT_OUT = (*WAITS, PREEMPTED, IDLE, FRONT_END)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +66,16 @@ def spans_of(timeline: Timeline, *states: int) -> list[tuple[str, SpanView]]:
     ]
 
 
+def in_queue(timeline: Timeline) -> list[tuple[str, SpanView]]:
+    """The whole waits of requests between a batch and a queue, whatever parts they have."""
+    waits = {
+        (who, timeline.whole(span)._replace(state=WAITING, label=""))
+        for who, span in spans_of(timeline, *WAITS)
+        if span.ref[0] == "lifecycle" and timeline.row(span.ref)["event"] in ENTERS
+    }
+    return sorted(waits, key=lambda wait: wait[1].start_ns)
+
+
 def facts(blocks: list[Block]) -> dict[str, str]:
     return {block.label: block.values[0] for block in blocks if isinstance(block, Fact)}
 
@@ -73,11 +97,42 @@ def test_the_reasons_of_all_spans_of_a_request_are_its_blame(
     for row in blame(crowd).requests.iter_rows(named=True):
         if row["request"] not in found:
             continue
-        of_blame = {cause.name: row[cause.column] for cause in WAITS if row[cause.column]}
+        of_blame = {cause.name: row[cause.column] for cause in WAIT_CAUSES if row[cause.column]}
         of_spans = {
-            name: ns for name, ns in found[row["request"]].items() if BY_NAME[name] in WAITS
+            name: ns for name, ns in found[row["request"]].items() if BY_NAME[name] in WAIT_CAUSES
         }
         assert of_spans == of_blame, row["request"]
+
+
+def test_the_parts_of_the_waits_of_a_request_are_the_reasons_of_its_blame(
+    crowd: Trace, timeline: Timeline
+) -> None:
+    found: dict[str, Counter[str]] = {}
+    for request, span in spans_of(timeline, *REASONS):
+        own = found.setdefault(request, Counter())
+        own[STATES[span.state].name] += span.end_ns - span.start_ns
+
+    of_blame: dict[str, Counter[str]] = {}
+    for row in blame(crowd).requests.iter_rows(named=True):
+        for cause, state in STATE_OF_CAUSE.items():
+            if ns := row[BY_NAME[cause].column]:
+                own = of_blame.setdefault(row["request"], Counter())
+                own[STATES[state].name] += ns
+
+    assert found == of_blame
+    assert len({state for own in found.values() for state in own}) == 4
+
+
+def test_every_part_of_a_wait_leads_to_the_whole_of_it(crowd: Trace, timeline: Timeline) -> None:
+    parts = [span for who, span in spans_of(timeline, *WAITS) if who.startswith("12-")]
+    [(_, whole)] = [(who, span) for who, span in in_queue(timeline) if who.startswith("12-")]
+
+    assert len(parts) > 2
+    for span in parts:
+        blocks = [*wait_blocks(span, timeline, crowd)]
+        length = duration(span.end_ns - span.start_ns)
+        assert blocks[0] == next(iter(wait_blocks(whole, timeline, crowd)))
+        assert facts(blocks)["this part"] == f"{STATES[span.state].name}, {length} of it"
 
 
 def test_the_chain_is_that_of_why_at_the_last_step_before_the_wait_ended(
@@ -85,7 +140,7 @@ def test_the_chain_is_that_of_why_at_the_last_step_before_the_wait_ended(
 ) -> None:
     session = Debugger(crowd).session
     compared = 0
-    for request, span in spans_of(timeline, WAITING, PREEMPTED):
+    for request, span in [*in_queue(timeline), *spans_of(timeline, PREEMPTED)]:
         blocks = [*wait_blocks(span, timeline, crowd)]
         if not any(isinstance(block, Heading) for block in blocks):
             continue
@@ -104,7 +159,7 @@ def test_the_chain_is_that_of_why_at_the_last_step_before_the_wait_ended(
 def test_who_held_the_blocks_that_it_lacked_is_listed_with_a_place_on_the_timeline(
     crowd: Trace, timeline: Timeline
 ) -> None:
-    [span] = [span for name, span in spans_of(timeline, WAITING) if name.startswith("12-")]
+    [span] = [span for name, span in in_queue(timeline) if name.startswith("12-")]
 
     blocks = [*wait_blocks(span, timeline, crowd)]
 
@@ -144,7 +199,7 @@ def test_nothing_is_said_of_spans_in_which_something_ran(crowd: Trace, timeline:
 def test_without_decisions_the_reason_is_not_recorded() -> None:
     trace = trace_of(lifecycle=life("a", 0, 100, 200))
     timeline = Timeline(trace)
-    [(_, span)] = spans_of(timeline, WAITING)
+    [(_, span)] = in_queue(timeline)
 
     first, *_ = wait_blocks(span, timeline, trace)
 
@@ -164,9 +219,9 @@ def test_who_waited_longest_comes_first_with_the_root_that_why_gives(crowd: Trac
     found = longest_waits(crowd, None, 5, unreported)
 
     requests = blame(crowd).requests
-    waited = requests.select("request", ns=pl.sum_horizontal(cause.column for cause in WAITS)).sort(
-        "ns", descending=True, maintain_order=True
-    )
+    waited = requests.select(
+        "request", ns=pl.sum_horizontal(cause.column for cause in WAIT_CAUSES)
+    ).sort("ns", descending=True, maintain_order=True)
     assert [(row.request, row.waited_ns) for row in found.rows] == waited.head(5).rows()
     assert found.num_waited == len(waited.filter(pl.col("ns") > 0))
     assert all(row.root for row in found.rows)

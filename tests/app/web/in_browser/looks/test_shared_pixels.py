@@ -17,9 +17,17 @@ COMPARED = """async ([seed, width, lanes, only, most]) => {
   const { image } = await import("/assets/shared.js");
   const { seen } = await import("/assets/seen.js");
   const { states } = seen.model;
+  const framed = (lit) => Object.fromEntries(Object.entries(lit).map(
+    ([name, shows]) => [name, (x, y) => y !== 1 && y !== 14 && !shows(x, y)]
+  ));
   const CUES = {
     hollow: (x, y) => y !== 1 && y !== 14, hatch: (x, y) => (x + y) % 6 < 2,
     mark: (x, y) => y < 3 || y > 12, ticks: (x) => x % 4 === 3,
+    ...framed({
+      blocks: (x, y) => x % 4 < 2 && y % 4 < 2, rails: (_, y) => y % 4 === 0,
+      slopes: (x, y) => (x + y) % 4 === 0, turns: (x, y) => (x % 12 < 6) !== (y < 8),
+      posts: (x) => x % 4 === 0, dashes: (x, y) => x % 12 < 7 && y % 6 < 2,
+    }),
   };
   const drawn = (seed) => () => (seed = (seed * 16807) % 2147483647) / 2147483647;
   const random = drawn(seed);
@@ -88,7 +96,7 @@ def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_othe
     for seed, most in product((1, 2), (3, 256)):
         found = compared(page, seed, 301, 7, None, most)
 
-        assert {"hollow", "hatch", "mark", "ticks", "solid"} <= set(found["cues"])
+        assert {"hollow", "hatch", "mark", "ticks", "solid", "turns", "posts"} <= set(found["cues"])
         assert found["different"] == [0, 0, 0, 0], (seed, most)
         assert found["rows"] == 7 * 16, (seed, most)
 
@@ -96,7 +104,7 @@ def test_every_pixel_is_what_the_formula_says_whatever_cues_lie_beside_each_othe
 def test_one_row_is_enough_for_what_is_the_same_in_all(revisit: Open) -> None:
     page = revisit(SMALL).go()
     rows = {("solid",): 1, ("ticks",): 1, ("solid", "ticks"): 1, ("hollow",): 16, ("mark",): 16,
-            ("hatch",): 16}  # fmt: skip
+            ("hatch",): 16, ("blocks",): 16, ("dashes",): 16}  # fmt: skip
 
     found = {cues: compared(page, 9, 250, 4, list(cues), 256) for cues in rows}
 
