@@ -41,6 +41,7 @@ from stepscope.app.present.inspected.core_state import core_blocks, group_blocks
 from stepscope.app.present.inspected.engine_gap import gap_blocks
 from stepscope.app.present.inspected.slot_stay import slot_blocks
 from stepscope.app.present.inspected.span_wait import wait_blocks
+from stepscope.app.present.inspected.step_work import step_blocks
 from stepscope.app.present.spans.flag_words import flag_blocks
 from stepscope.app.present.spans.flow_words import flow_blocks, path_blocks
 from stepscope.app.present.where import lane_name, when
@@ -112,6 +113,7 @@ def span_blocks(
     yield Paragraph(f"{state} on {lane_name(timeline.lanes[span.lane])}", Tone.MUTED)
     yield from slot_blocks(span, timeline, trace)
     yield from wait_blocks(span, timeline, trace)
+    yield from step_blocks(span, timeline, trace)
     yield from segment_blocks(span, trace)
     yield from access_blocks(span, timeline, trace)
     yield from call_blocks(span, timeline, trace)

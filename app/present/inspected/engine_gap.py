@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from stepscope.analyzers.findings.wording import times
 from stepscope.app.debug.engine_state import State
 from stepscope.app.present.blocks import AtSpan, Block, Fact, Paragraph, Table, Title, Tone
-from stepscope.app.present.inspected.span_wait import session_of
+from stepscope.app.present.inspected.span_wait import session_of, wait_of
 from stepscope.app.present.where import lane_name, when
 from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.units import duration
 from stepscope.ingest.trace import Trace
 
 MOST_LISTED = 8
+NO_REASON = ("idle", "unknown", "step", "waiting", "decode", "prefill", "recompute")
+"""Causes of a request's time that do not say what it lacked."""
 
 
 def gap_blocks(lane: int, ts_ns: int, timeline: Timeline, trace: Trace) -> Iterator[Block]:
@@ -36,9 +39,9 @@ def gap_blocks(lane: int, ts_ns: int, timeline: Timeline, trace: Trace) -> Itera
     for name, span in (("step before", before), ("step after", after)):
         yield Fact(name, (_called(span),), to=None if span is None else _at(span, timeline))
     if state is not None:
-        yield from _listed("waiting", state.waiting, own.rank or 0, ts_ns, timeline)
-        yield from _listed("admitted, and in no batch", state.running, own.rank or 0, ts_ns,
-                           timeline)  # fmt: skip
+        moment = _Moment(trace, timeline, own.rank or 0, ts_ns)
+        yield from moment.listed("waiting", state.waiting)
+        yield from moment.listed("admitted, and in no batch", state.running)
 
 
 def _who(state: State | None) -> str:
@@ -65,14 +68,30 @@ def _at(span: SpanView, timeline: Timeline) -> AtSpan:
     return AtSpan(span.lane, span.start_ns - timeline.bounds[0])
 
 
-def _listed(
-    title: str, names: Sequence[str] | None, rank: int, ts_ns: int, timeline: Timeline
-) -> Iterator[Block]:
-    if not names:
-        return
-    shown = names[:MOST_LISTED]
-    lanes = [timeline.lane_of_request(rank, name) for name in shown]
-    since = ts_ns - timeline.bounds[0]
-    leads = tuple(None if lane is None else AtSpan(lane, since) for lane in lanes)
-    rows = tuple((name,) for name in shown)
-    yield Table(("request",), rows, title, num_more=len(names) - len(shown), leads=leads)
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """A time at which no step ran on a rank."""
+
+    trace: Trace
+    timeline: Timeline
+    rank: int
+    ts_ns: int
+
+    def listed(self, title: str, names: Sequence[str] | None) -> Iterator[Block]:
+        """Requests, each with a lead to its lane and what it lacked by the last decision."""
+        if not names:
+            return
+        shown = names[:MOST_LISTED]
+        lanes = [self.timeline.lane_of_request(self.rank, name) for name in shown]
+        since = self.ts_ns - self.timeline.bounds[0]
+        leads = tuple(None if lane is None else AtSpan(lane, since) for lane in lanes)
+        why = [self._why(name) for name in shown]
+        columns = ("request", "not chosen") if any(why) else ("request",)
+        rows = tuple((name, text)[: len(columns)] for name, text in zip(shown, why, strict=True))
+        yield Table(columns, rows, title, num_more=len(names) - len(shown), leads=leads)
+
+    def _why(self, request: str) -> str:
+        wait = wait_of(self.trace, self.rank, request, self.ts_ns, self.ts_ns + 1)
+        if not wait.reasons or wait.reasons[0].cause in NO_REASON:
+            return ""
+        return wait.reasons[0].meaning

@@ -17,6 +17,7 @@ from stepscope.app.web.report.one_file import digest, one_file
 from stepscope.app.web.report.plates import packed, plates
 from stepscope.app.web.report.scripts import ASSETS, OWN, script
 from stepscope.app.web.report.shown_lanes import lanes_of, model
+from stepscope.app.web.report.waits import waits
 from stepscope.app.web.shades import declared, painted
 from stepscope.ingest.progress import Progress
 
@@ -72,7 +73,7 @@ def document(traces: Sequence[LoadedTrace], progress: Progress) -> str:
         progress(f"drawing {each.loaded.trace.name}", 0, None)
         # As base64 three bytes are four letters.
         share = room * 3 // 4 // (len(held) - number)
-        own = _data(each, compared, share)
+        own = _data(each, compared, share, progress)
         room -= sum(map(len, own))
         blocks += own
     return around("\n".join(blocks))
@@ -178,10 +179,11 @@ def _chip(state: State, name: str) -> str:
     return tag("span", f"{mark} {text(name)}", "chip")
 
 
-def _data(held: Held, compared: Compared | None, room: int) -> list[str]:
+def _data(held: Held, compared: Compared | None, room: int, progress: Progress) -> list[str]:
     """The model and the plates of a trace, as text that no browser takes for a script."""
     during = compared.step_range(held.loaded) if compared else None
-    told = packed({**held.model, "during": during})
+    explained = waits(held.loaded, held.lanes, progress)
+    told = packed({**held.model, "during": during, "waits": explained})
     made = plates(held.loaded, held.lanes, during, room - len(told) - ENVELOPE)
     return [
         _block(f"{held.letter}-model", told),

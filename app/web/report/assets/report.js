@@ -10,7 +10,10 @@ import { width } from "./seen.js";
 import * as stage from "./stage.js";
 import * as theme from "./theme.js";
 /** @import { FlagAt, Finding, Model, Range } from "./types.js" */
-/** @typedef {Model & {during: [number, number] | null, flags: FlagAt[]}} Held */
+/** What is said of something, from top to bottom: a paragraph, a heading, a fact, a table with its rows.
+ * @typedef {["p" | "h4", string] | ["fact", string, string] | ["table", string, string[], (string | {kind: string})[][], string]} Block */
+/** @typedef {{lane: number, start: number, end: number, blocks: Block[]}} Wait */
+/** @typedef {Model & {during: [number, number] | null, flags: FlagAt[], waits: Wait[]}} Held */
 
 const FRAMED = 0.2; // share of the view that a finding takes, as a jump on the page has it
 const MOMENT = 0.02; // share of the run that is shown around what has no length
@@ -102,7 +105,37 @@ function select(lane, t) {
     ["lane", name], ["state", model().states[spans.state[at]].called],
     ["starts", moment(selection.start, 1000)], ["ends", moment(selection.end, 1000)], ["takes", duration(length)],
   ]) facts.append(element("dt", "", label), element("dd", "", value));
-  return byId("about").replaceChildren(element("h2", "", selection.label || model().states[spans.state[at]].called), facts);
+  const wait = model().waits.find((each) => each.lane === lane && each.start <= selection.start && selection.end <= each.end);
+  const title = element("h2", "", selection.label || model().states[spans.state[at]].called);
+  return byId("about").replaceChildren(title, ...(wait ? wait.blocks.map(written) : []), facts);
+}
+
+/** A block of what is said of a wait.
+ * @param {Block} block
+ * @returns {HTMLElement} */
+function written(block) {
+  if (block[0] === "fact") {
+    const fact = element("dl", "facts", "");
+    fact.append(element("dt", "", block[1]), element("dd", "", block[2]));
+    return fact;
+  }
+  if (block[0] !== "table") return element(block[0], "", block[1]);
+  const [, title, columns, rows, more] = block;
+  const body = element("table", "", "");
+  const head = element("tr", "", "");
+  head.append(...columns.map((name) => element("th", "", name)));
+  body.append(head, ...rows.map((cells) => {
+    const row = element("tr", "", "");
+    row.append(...cells.map((cell) => {
+      const made = element("td", "", typeof cell === "string" ? cell : "");
+      if (typeof cell !== "string") made.append(element("span", cell.kind, ""));
+      return made;
+    }));
+    return row;
+  }));
+  const whole = element("div", "wide", "");
+  whole.append(...(title ? [element("h4", "", title)] : []), body, ...(more ? [element("p", "muted", more)] : []));
+  return whole;
 }
 
 /** Fit what is marked or selected. */

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import polars as pl
 import pytest
 
+from stepscope.analyzers.latency.blame import blame
+from stepscope.analyzers.latency.causes import BY_NAME
 from stepscope.app.debug.debugger import Debugger
 from stepscope.app.present.blocks import AtSpan, Block, Fact, Paragraph, Table, Title
 from stepscope.app.present.details import selection_blocks
@@ -88,3 +91,19 @@ def test_who_was_there_is_unknown_without_events_of_requests() -> None:
     [told] = [block.text for block in blocks if isinstance(block, Paragraph)][1:]
     assert "not recorded" in told
     assert not tables(blocks)
+
+
+def test_who_waits_in_a_gap_is_listed_with_what_it_lacked(crowd: Trace) -> None:
+    timeline = Timeline(crowd)
+    lane, spans = steps_of(timeline)
+    late = next(span for span in spans if span.start_ns - timeline.bounds[0] > 150_000_000)
+    at = late.end_ns + 10_000
+
+    blocks = [*gap_blocks(lane, at, timeline, crowd)]
+
+    [waiting] = [b for b in blocks if isinstance(b, Table) and b.title == "waiting"]
+    why = dict(waiting.rows)
+    intervals = blame(crowd).intervals.filter(pl.col("from_ns") <= at, pl.col("to_ns") > at)
+    causes = dict(intervals.select("request", pl.col("cause").cast(pl.String)).rows())
+    assert why
+    assert why == {name: BY_NAME[causes[name]].meaning for name in why}

@@ -14,6 +14,7 @@ from stepscope.app.kept.flags import Flag, Flags
 from stepscope.app.timeline.flags.flag_at import FlagsOnLanes
 from stepscope.app.web.report.document import document
 from stepscope.ingest.trace import Trace
+from tests.app.both_fronts import stories
 from tests.app.web.in_browser.conftest import PATIENCE_MS
 from tests.app.web.small_traces import HOSTILE, LINK, SCRIPT, conflict_trace, loaded_of
 from tests.conftest import ROOT
@@ -96,6 +97,20 @@ def row_top(page: Page, name: str) -> tuple[float, float]:
     assert row
     assert canvas
     return row["y"], row["y"] - canvas["y"]
+
+
+def test_a_click_on_a_waiting_bar_says_why_it_waits(opened: Opened) -> None:
+    page = opened(Trace.open(ROOT / "sample_traces" / stories.CROWD))
+    y, _ = row_top(page, stories.WAITER)
+    canvas = page.locator("#canvas").bounding_box()
+    assert canvas
+
+    page.mouse.click(canvas["x"] + canvas["width"] / 5, y + 8)
+
+    about = page.locator("#about")
+    expect(about).to_contain_text(stories.WAITED)
+    for fact in stories.WAITED_FOR:
+        expect(about).to_contain_text(fact, ignore_case=True)
 
 
 @slow
