@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINITIONS = re.findall(
     r"^\| ([^|]+) \| (\S[^|]*) \|$", PAGE.partition("\n## Words that are gone")[0], re.MULTILINE
 )
-TERMS = {term for cell, _ in DEFINITIONS for term in re.findall(r"`([\w-]+)`", cell)}
+TERMS = {term for cell, _ in DEFINITIONS for term in re.findall(r"`([\w -]+)`", cell)}
 """What stands in the first column of a table, beside what it is; elsewhere a term is only used."""
 NOT_A_STATE = ("nothing", "counter", "span ", "name ", "other names", "owner ")
 """Of what the palette has, what is drawn where no state is."""

@@ -102,7 +102,7 @@ def test_who_waits_in_a_gap_is_listed_with_what_it_lacked(crowd: Trace) -> None:
     blocks = [*gap_blocks(lane, at, timeline, crowd)]
 
     [waiting] = [b for b in blocks if isinstance(b, Table) and b.title == "waiting"]
-    why = dict(waiting.rows)
+    why = {str(name): text for name, text in waiting.rows}
     intervals = blame(crowd).intervals.filter(pl.col("from_ns") <= at, pl.col("to_ns") > at)
     causes = dict(intervals.select("request", pl.col("cause").cast(pl.String)).rows())
     assert why
