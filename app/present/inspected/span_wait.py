@@ -125,6 +125,15 @@ def wait_of(trace: Trace, rank: int, request: str, from_ns: int, to_ns: int) -> 
     )  # fmt: skip
 
 
+def wait_sentence(span: SpanView, timeline: Timeline, trace: Trace) -> str:
+    """What the whole wait of a span was for, in one sentence; empty of a span that is no wait."""
+    who, did = timeline.request_in(span), _did(span, timeline)
+    if who is None or did is None or not trace.manifest.clock.has_times:
+        return ""
+    whole = timeline.whole(span)
+    return wait_of(trace, *who, whole.start_ns, whole.end_ns).sentence(did)
+
+
 def wait_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Block]:
     """Why a request waited over a span; nothing of a span in which something ran."""
     who, did = timeline.request_in(span), _did(span, timeline)

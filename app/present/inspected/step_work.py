@@ -48,6 +48,7 @@ def step_blocks(span: SpanView, timeline: Timeline, trace: Trace) -> Iterator[Bl
             (_swatch(kind), kind, *kinds[kind]) for kind in KINDS if kind in kinds
         ),
         f"what ran in step {count(step['step'])}",
+        is_ruled=False,
     )  # fmt: skip
     yield from _largest(rows, step, timeline)
     yield from _elsewhere(span, timeline, trace)
@@ -127,6 +128,7 @@ def _largest(rows: pl.DataFrame, step: dict[str, Any], timeline: Timeline) -> It
             for request, tokens, before, kind in shown.rows()
         ),
         "who computed most",
+        is_ruled=False,
         num_more=len(rows) - len(shown),
         leads=tuple(None if lane is None else AtSpan(lane, start) for lane in lanes),
     )

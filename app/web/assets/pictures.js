@@ -19,3 +19,18 @@ export async function pictureOf(asked, signal) {
     return null;
   }
 }
+
+/**
+ * Why the request of a lane waits at a time, in one sentence; empty where it does not wait.
+ * @param {{lane: number, t: number, revision: number | string}} asked
+ * @returns {Promise<string>}
+ */
+export async function sentenceOf(asked) {
+  const headers = { "Content-Type": "application/json" };
+  try {
+    const answer = await fetch("sentence", { method: "POST", headers, body: JSON.stringify(asked) });
+    return answer.ok ? (await answer.json()).sentence : "";
+  } catch {
+    return "";
+  }
+}

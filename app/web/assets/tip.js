@@ -2,6 +2,8 @@
 import { byId, canvas, element } from "./dom.js";
 import { told } from "./flags.js";
 import { amount, duration, moment } from "./scale.js";
+import { sentenceOf } from "./pictures.js";
+import { FRAMED } from "./shared.js";
 /** @import { FlagAt, Hover, Lane, Model, Shown } from "./types.js" */
 
 /**
@@ -23,6 +25,52 @@ function lines(shown, lane, model, otherwise) {
   return [shown.label || state, `${name} · ${state} · ${duration(length)} from ${moment(shown.start, length)}`];
 }
 
+const DWELL = 120; // ms that the mouse rests on a wait before the server is asked why
+const MOST_SENTENCES = 500;
+const WAITS = new Set(["waiting", "preempted", "front-end"]);
+/** Sentences that have come, by lane and beginning.
+ * @type {Map<string, string>} */
+const sentences = new Map();
+let resting = 0;
+let over = "";
+
+/**
+ * Add why a request waits: from what is known, or once the mouse rests there.
+ * @param {Hover | null} hover
+ * @param {Model} model
+ */
+function explain(hover, model) {
+  clearTimeout(resting);
+  over = "";
+  if (!hover) return;
+  const { shown, lane } = hover;
+  if (!shown || !lane || "value" in shown || "share" in shown || lane.section !== "requests") return;
+  const { cue, name } = model.states[shown.state];
+  if (!FRAMED.has(cue) && !WAITS.has(name)) return;
+  const revision = model.revision || 0;
+  over = [revision, lane.id, shown.start].join(" ");
+  const asked = { lane: lane.id, t: shown.start, revision };
+  const own = over;
+  const known = sentences.get(own);
+  if (known !== undefined) write(known, hover);
+  else resting = window.setTimeout(() => sentenceOf(asked).then((sentence) => {
+    if (sentences.size >= MOST_SENTENCES) sentences.clear();
+    sentences.set(own, sentence);
+    if (own === over) write(sentence, hover);
+  }), DWELL);
+}
+
+/**
+ * @param {string} sentence
+ * @param {Hover} hover
+ */
+function write(sentence, hover) {
+  if (!sentence) return;
+  const tip = byId("tip");
+  tip.append(element("span", "sentence", sentence));
+  place(tip, hover);
+}
+
 /**
  * @param {Hover | null} hover
  * @param {Model} model
@@ -33,8 +81,17 @@ export function show(hover, model, otherwise, flag) {
   const tip = byId("tip");
   const said = flag ? told(flag) : hover && hover.lane && lines(hover.shown, hover.lane, model, otherwise);
   tip.style.visibility = said ? "visible" : "hidden";
-  if (!hover || !said) return;
+  if (!hover || !said) return explain(null, model);
   tip.replaceChildren(element("b", "", said[0]), element("span", "", said[1]));
+  place(tip, hover);
+  return explain(flag ? null : hover, model);
+}
+
+/**
+ * @param {HTMLElement} tip
+ * @param {Hover} hover
+ */
+function place(tip, hover) {
   const bounds = canvas().getBoundingClientRect();
   const left = Math.min(bounds.left + hover.x + 14, innerWidth - tip.offsetWidth - 8);
   const below = bounds.top + hover.y + 18;

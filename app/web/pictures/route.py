@@ -1,19 +1,23 @@
-"""`POST /picture`: what some lanes show in a window, as bytes that the page paints as they are.
+"""What the page asks for while it is looked at: pictures, and why a request waits.
 
-It is no callback of Dash (decision 0066). What holds for every other request holds for this one:
-who is answered, and how much may be asked, is decided before (`safety/access.py`).
+`POST /picture` answers what some lanes show in a window, as bytes that the page paints as they are;
+`POST /sentence` what the tooltip of a wait says. They are no callbacks of Dash (decision 0066).
+What holds for every other request holds for these: who is answered, and how much may be asked, is
+decided before (`safety/access.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from flask import Flask, Response, abort, request
 from msgspec import Struct
 
+from stepscope.app.present.inspected.span_wait import wait_sentence
 from stepscope.app.present.where import step_of
+from stepscope.app.printable import plain
 from stepscope.app.units import moment
 from stepscope.app.web import wire
 from stepscope.app.web.loaded import LoadedTrace
@@ -21,7 +25,8 @@ from stepscope.app.web.pictures.column_bytes import with_columns
 from stepscope.app.web.refusals import Align, Finite
 from stepscope.app.web.source import Source
 
-PICTURE = "/picture"
+Query = TypeVar("Query")
+PICTURE, SENTENCE = "/picture", "/sentence"
 BYTES = "application/octet-stream"
 
 
@@ -40,14 +45,22 @@ class PictureQuery(Struct):
     revision: int | Align = 0
 
 
-_QUERY = msgspec.json.Decoder(PictureQuery)
+class SentenceQuery(Struct):
+    """A lane, and a time in ns from the first moment of the trace."""
+
+    lane: int
+    t: Finite
+    revision: int | Align = 0
+
+
+_PICTURE, _SENTENCE = msgspec.json.Decoder(PictureQuery), msgspec.json.Decoder(SentenceQuery)
 
 
 def answer_pictures(server: Flask, source: Source) -> None:
-    """Answer the page's questions for pictures of what a source gives."""
+    """Answer the page's questions for pictures and sentences about what a source gives."""
 
     def picture() -> Response:
-        asked = _read(request.get_data())
+        asked = _read(_PICTURE, request.get_data())
         loaded = source.at(asked.revision)
         query = msgspec.structs.asdict(asked)
         drawn = wire.picture(loaded, query)
@@ -55,12 +68,26 @@ def answer_pictures(server: Flask, source: Source) -> None:
             with_columns({**drawn, "position": position(loaded, query)}), mimetype=BYTES
         )
 
+    def sentence() -> dict[str, str]:
+        asked = _read(_SENTENCE, request.get_data())
+        return {"sentence": _sentence(source.at(asked.revision), asked.lane, round(asked.t))}
+
     server.add_url_rule(PICTURE, view_func=picture, methods=["POST"])
+    server.add_url_rule(SENTENCE, view_func=sentence, methods=["POST"])
 
 
-def _read(body: bytes) -> PictureQuery:
+def _sentence(loaded: LoadedTrace, lane: int, since_ns: int) -> str:
+    """Why the request of a lane waits at a time; empty where it does not, or of two traces."""
+    timeline = loaded.timeline
+    if not loaded.is_one or not 0 <= lane < len(timeline.lanes):
+        return ""
+    span = timeline.at(lane, loaded.origin + min(max(since_ns, 0), loaded.length))
+    return "" if span is None else plain(wait_sentence(span, timeline, loaded.trace))
+
+
+def _read(decoder: msgspec.json.Decoder[Query], body: bytes) -> Query:
     try:
-        return _QUERY.decode(body)
+        return decoder.decode(body)
     except (ValueError, RecursionError) as error:  # msgspec's own errors are ValueErrors
         abort(400, f"cannot be read: {error}")
 

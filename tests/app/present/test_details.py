@@ -35,7 +35,8 @@ def loaded() -> LoadedTrace:
 
 def words(told: Iterable[str], *, without: tuple[str, ...]) -> Counter[str]:
     found = Counter(" ".join(told).casefold().split())
-    return Counter({word: number for word, number in found.items() if word not in without})
+    is_text = {word for word in found if word not in without and set(word) != {"─"}}
+    return Counter({word: found[word] for word in is_text})
 
 
 def in_terminal(blocks: list[Shown] | list[Block]) -> Counter[str]:

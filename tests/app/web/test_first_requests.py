@@ -21,7 +21,8 @@ def refuse(cls):
     raise AssertionError(f"{cls.__name__} was not known")
 
 msgspec._utils._get_class_annotations = refuse
-route._read(b'{"t0": 0, "t1": 1, "width": 1, "lanes": [], "hide": []}')
+route._read(route._PICTURE, b'{"t0": 0, "t1": 1, "width": 1, "lanes": [], "hide": []}')
+route._read(route._SENTENCE, b'{"lane": 0, "t": 0}')
 refusals._read(b'{"output": "", "outputs": [], "inputs": [], "state": []}')
 for name, kind in refusals.VALUES.items():
     try:

@@ -41,6 +41,20 @@ export function open(given, seen, told) {
  */
 export const pictureOf = async (asked) => (plates.length ? answer(asked) : null);
 
+/** @type {(lane: number, t: number) => string} */
+let explained = () => "";
+
+/** @param {(lane: number, t: number) => string} given  why the request of a lane waits at a time */
+export function explain(given) {
+  explained = given;
+}
+
+/**
+ * Why the request of a lane waits at a time, where the report says so.
+ * @param {{lane: number, t: number}} asked
+ */
+export const sentenceOf = async ({ lane, t }) => explained(lane, t);
+
 /** The page of a report is there from the first.
  * @param {() => void} act */
 export const onPage = (act) => act();

@@ -3,7 +3,7 @@ import * as busy from "./busy.js";
 import { byId, element } from "./dom.js";
 import { lastUpTo } from "./picture.js";
 import { follow } from "./places.js";
-import { open, read, spansOf, stored } from "./plates.js";
+import { explain, open, read, spansOf, stored } from "./plates.js";
 import { savePicture, saveSvg } from "./saving.js";
 import { duration, moment } from "./scale.js";
 import { width } from "./seen.js";
@@ -105,10 +105,15 @@ function select(lane, t) {
     ["lane", name], ["state", model().states[spans.state[at]].called],
     ["starts", moment(selection.start, 1000)], ["ends", moment(selection.end, 1000)], ["takes", duration(length)],
   ]) facts.append(element("dt", "", label), element("dd", "", value));
-  const wait = model().waits.find((each) => each.lane === lane && each.start <= selection.start && selection.end <= each.end);
+  const wait = waitAt(lane, selection.start);
   const title = element("h2", "", selection.label || model().states[spans.state[at]].called);
   return byId("about").replaceChildren(title, ...(wait ? wait.blocks.map(written) : []), facts);
 }
+
+/** The wait of a lane's request at a time, where the report explains it.
+ * @param {number} lane
+ * @param {number} t */
+const waitAt = (lane, t) => model().waits.find((each) => each.lane === lane && each.start <= t && t < each.end);
 
 /** A block of what is said of a wait.
  * @param {Block} block
@@ -248,6 +253,7 @@ async function begin() {
     plates.push(read(next));
   }
   if (plates.length) {
+    explain((lane, t) => String(waitAt(lane, t)?.blocks[0]?.[1] || ""));
     open(plates, stage.state, (pixel) => {
       const middle = (stage.state().t0 + stage.state().t1) / 2;
       const coarse = pixel > (2 * (stage.state().t1 - stage.state().t0)) / width();

@@ -68,8 +68,11 @@ def test_one_click_on_a_waiting_bar_says_why_it_waits(revisit: Open) -> None:
     canvas = page.locator("#canvas").bounding_box()
     assert row
     assert canvas
+    at = canvas["x"] + canvas["width"] / 5, row["y"] + row["height"] / 2
 
-    page.mouse.click(canvas["x"] + canvas["width"] / 5, row["y"] + row["height"] / 2)
+    page.mouse.move(*at)
+    expect(page.locator("#tip")).to_contain_text(stories.WAITED)
+    page.mouse.click(*at)
     opened.settle()
 
     about = page.locator("#about")

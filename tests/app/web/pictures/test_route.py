@@ -13,9 +13,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from stepscope.app.timeline import Timeline
 from stepscope.app.web.safety.access import MOST_BYTES, Access, guard
 from stepscope.app.web.server import create_app, create_both_app
+from stepscope.ingest.trace import Trace
 from tests.app.web.small_traces import NUM_STEPS, STEP_NS, conflict_trace, loaded_of
+from tests.conftest import ROOT
 from tests.tiers import slow
 from tests.traces import trace_of
 
@@ -164,3 +167,30 @@ def test_a_picture_is_posted_for() -> None:
     answers = {each: client.open("/picture", method=each, headers=HERE) for each in status}
 
     assert {method: answer.status_code for method, answer in answers.items()} == status
+
+
+def test_a_sentence_says_why_the_request_of_a_lane_waits() -> None:
+    trace = Trace.open(ROOT / "sample_traces" / "vllm_crowd.trace")
+    loaded = loaded_of(trace)
+    client = create_app(trace, loaded.result).server.test_client()
+    timeline = Timeline(trace)
+    lane = next(lane.id for lane in timeline.lanes if lane.label.startswith("12-"))
+
+    def sentence(**asked: object) -> str:
+        answer = client.post("/sentence", json=asked)
+        assert answer.status_code == 200
+        return str(answer.json and answer.json["sentence"])
+
+    assert sentence(lane=lane, t=124_000_000).startswith("12-a98f2481 waited 196 ms; 74% of")
+    assert sentence(lane=lane, t=300_000_000) == ""  # it decodes
+    assert [sentence(lane=each, t=5) for each in (-1, 10**9)] == ["", ""]
+    assert sentence(lane=lane, t=1e30) == sentence(lane=lane, t=-1e30) == ""
+
+
+def test_a_sentence_about_nothing_that_can_be_read_is_refused() -> None:
+    client = client_of(Access("127.0.0.1"))
+    bodies = (b"", b"{}", b'{"lane": "x", "t": 0}', b'{"lane": 0, "t": 1e999}')
+
+    answers = [client.post("/sentence", data=body, headers=HERE) for body in bodies]
+
+    assert {answer.status_code for answer in answers} == {400}

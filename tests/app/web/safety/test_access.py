@@ -101,7 +101,16 @@ def test_without_the_token_every_route_and_method_is_refused_in_one_plain_line()
     with closing(Desk(first, access, Opener(OpenTrace()))) as desk:
         client = Client(desk)
         own = [rule.rule for server in (first, desk._own) for rule in server.url_map.iter_rules()]
-        paths = {*own, *PATHS, "/nothing", "/open/1/", "/open/begin", "/picture", "/news"}
+        paths = {
+            *own,
+            *PATHS,
+            "/nothing",
+            "/open/1/",
+            "/open/begin",
+            "/picture",
+            "/sentence",
+            "/news",
+        }
         for path in sorted(paths):
             for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"):
                 answer = client.open(path, method=method, headers=LOCAL, data=b"{}")

@@ -23,6 +23,7 @@ STRANGER = 65534
 PATHS = (
     "/", "/open/", "/open/begin", "/open/progress/1", "/open/1/", "/open/assets/desk.js",
     "/_dash-layout", "/_dash-dependencies", "/assets/page.js", "/picture", "/news", "/nothing",
+    "/sentence",
 )  # fmt: skip
 ASK = """
 import encodings.idna, http.client, json, os, sys  # before it can read no module any more
