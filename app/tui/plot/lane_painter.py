@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from stepscope.analyzers.findings.wording import times
-from stepscope.app.palette import SEVERITY_MARKS
+from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Lane, Picture, Timeline
 from stepscope.app.timeline.flows.outlines import Outline
 from stepscope.app.timeline.lane_rows import INLINE_GROUPS, Row, is_summary
@@ -298,7 +298,10 @@ def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = (
     """What the header of a section says: what is in it, and the sign of each state and its name."""
     about = about_steps(timeline) if section == "steps" else ABOUT.get(section)
     shown = states_in(section, timeline, hidden)
-    signs = (f"{state.glyph} {name}" for state, name in shown)
+    signs = [f"{state.glyph} {name}" for state, name in shown]
+    if section == WAITING_QUEUE:
+        shades = sorted(timeline.kinds_of(section))
+        signs.append(f"{''.join(STATES[shade].glyph for shade in shades)} shades of requests")
     told = [*([about] if about else ()), *signs]
     return [*told, f"{MOMENT} moment"] if timeline.has_moments(section) else told
 

@@ -53,7 +53,7 @@ function explain(hover, model) {
   const own = over;
   const known = sentences.get(own);
   if (known !== undefined) write(known, hover);
-  else resting = window.setTimeout(() => sentenceOf(asked).then((sentence) => {
+  else resting = setTimeout(() => sentenceOf(asked).then((sentence) => {
     if (sentences.size >= MOST_SENTENCES) sentences.clear();
     sentences.set(own, sentence);
     if (own === over) write(sentence, hover);

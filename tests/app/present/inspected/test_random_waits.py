@@ -37,7 +37,9 @@ def trace(
     name: str = request.param
     if name in SAMPLES:
         return Trace.open(sample_traces / name)
-    return recorded_once.run(name, "before")
+    path = recorded_once.run(name, "before").path
+    assert path is not None
+    return Trace.open(path)
 
 
 def some_waits(timeline: Timeline, number: int) -> list[tuple[int, str, SpanView]]:

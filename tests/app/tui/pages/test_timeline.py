@@ -138,8 +138,10 @@ async def test_enter_hides_the_details_and_shows_them_again_and_a_pinned_lane_is
 
         await press(pilot, *["j"] * 7, "p")
         first = text_of(lanes_of(pilot)).splitlines()[:2]
+        lane = state_of(pilot).lane
+        assert lane is not None
         assert first[0].startswith(" ★ pinned")
-        assert "req-1" in first[1]
+        assert state_of(pilot).timeline.lanes[lane].label in first[1]
 
 
 async def test_on_a_narrow_terminal_details_and_findings_share_a_place() -> None:
@@ -221,7 +223,7 @@ async def test_tabs_the_footer_headers_and_the_map_can_be_clicked() -> None:
         lines = text_of(lanes_of(pilot)).splitlines()
         assert "▸ core groups" in lines[2]
         assert "6 lanes collapsed" in lines[2]
-        assert "requests" in lines[3]
+        assert "▾ slots" in lines[3]
 
         await press(pilot, "w", "w")
         minimap = app_of(pilot).query_one(Minimap)
