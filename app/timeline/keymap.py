@@ -52,6 +52,7 @@ EVERYWHERE: tuple[Key, ...] = (
     Key(("[",), "previous-step", "previous step", "step"),
     Key(("]",), "next-step", "next step", "step"),
     Key(("/",), "search", "find a request, task, core or step", "search"),
+    Key(("S",), "rules", "codes of rules that found nothing or could not judge", "rules"),
     Key(("P",), "picture", "save what is shown as a picture", "picture"),
     Key(("T",), "light", "the colours of a light ground, or of a dark one", "light"),
     Key(("Escape",), "clear", "clear the mark, the selection, the filter", "clear"),

@@ -8,6 +8,7 @@ from textual import on
 
 from stepscope.app.timeline import Hit
 from stepscope.app.tui.opening_app import OpeningApp
+from stepscope.app.tui.pages.overview import OverviewPage
 from stepscope.app.tui.pages.page import Page
 from stepscope.app.tui.pages.step import StepPage
 from stepscope.app.tui.pages.timeline import TimelinePage
@@ -122,6 +123,14 @@ class StepscopeApp(OpeningApp):
             self.notify(told, severity="warning", markup=False)
         else:
             self.notify(f"wrote {file}", markup=False)
+
+    def action_rules(self) -> None:
+        """Show on the overview the codes of rules about which nothing is said, or how many."""
+        for overview in self.query(OverviewPage):
+            is_open = self.page == overview.id
+            overview.show_codes(shown=not (is_open and overview.shows_codes))
+            if not is_open:
+                self.action_page("overview")
 
     def action_help(self) -> None:
         """Open the help."""

@@ -70,6 +70,7 @@ class OverviewPage(Page):
         self._composition: Composition | None = None
         self._opened: Opened | None = None
         self._summary: OverviewPage.SummedUp | None = None
+        self.shows_codes = False
 
     def compose(self) -> ComposeResult:
         """Lay out the charts and the words."""
@@ -101,7 +102,7 @@ class OverviewPage(Page):
         summary = self._summed_up(summed_up.room)
         if is_beside:
             summed_up.show(summary, keep_place=True)
-        found = _verdict(opened)
+        found = _verdict(opened, with_codes=self.shows_codes)
         if not is_beside:  # what was found comes first, and last which rules say nothing
             silent = [each for each in found if isinstance(each, Fact)]
             found = [*(each for each in found if each not in silent), *summary, *silent]
@@ -179,6 +180,12 @@ class OverviewPage(Page):
             np.isfinite(layer.values).any() for chart in self.query(Chart) for layer in chart.stack
         )
 
+    def show_codes(self, *, shown: bool) -> None:
+        """Show the codes of rules that found nothing or could not judge, or how many they are."""
+        self.shows_codes = shown
+        if self._opened:
+            self._show_words(self._opened)
+
     def action_column(self, by: int) -> None:
         """Move to the step that is drawn a cell to the left or right."""
         chart = self.query_one("#tokens", Chart)
@@ -216,10 +223,10 @@ def _live(opened: Opened) -> Sequence[Shown]:
     return [*words.blocks(live.status, live.came, opened.view.timeline.bounds[0])]
 
 
-def _verdict(opened: Opened) -> Sequence[Shown]:
+def _verdict(opened: Opened, *, with_codes: bool) -> Sequence[Shown]:
     """What was found, or why nothing is said of it."""
     if opened.result:
-        return verdict(opened.result)
+        return verdict(opened.result, with_codes=with_codes)
     if failed := opened.failed.get("check"):
         return (Paragraph(failed),)
     return (Paragraph("The rules are running …", Tone.MUTED),)

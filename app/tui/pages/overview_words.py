@@ -22,6 +22,7 @@ from stepscope.app.palette import (
 )
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Fact, Heading, Paragraph, Title, Tone
+from stepscope.app.present.silent_rules import silent_rules
 from stepscope.app.present.where import of_rank
 from stepscope.app.timeline import Composition
 from stepscope.app.tui.ink import MUTED, PANEL, TEXT, ink
@@ -120,12 +121,12 @@ def _tables(trace: Trace) -> Iterator[Shown]:
             )
 
 
-def verdict(result: CheckResult) -> list[Shown]:
-    """Blocks that say what was found, rule by rule."""
-    return list(_found(result))
+def verdict(result: CheckResult, *, with_codes: bool) -> list[Shown]:
+    """Blocks that say what was found, rule by rule; of the other rules their codes, or how many."""
+    return list(_found(result, with_codes=with_codes))
 
 
-def _found(result: CheckResult) -> Iterator[Shown]:
+def _found(result: CheckResult, *, with_codes: bool) -> Iterator[Shown]:
     if blind := result.coverage.verdict:
         yield Paragraph(f"{NOT_APPLICABLE} {blind}.")
     firsts: dict[str, tuple[int, Finding]] = {}
@@ -137,11 +138,10 @@ def _found(result: CheckResult) -> Iterator[Shown]:
         code = Piece(f"{mark.glyph} {found.code}", ink(mark.colour, PANEL, bold=True), action)
         many = Piece(f"{number:>7}  ", ink(TEXT, PANEL), action)
         yield Painted((code, many, Piece(found.name, ink(TEXT, PANEL), action)))
-    clean = [code for code, number in result.counts.items() if not number]
-    if clean:
-        yield Fact("✔ clean", (" ".join(clean),), Tone.MUTED)
-    if result.not_applicable:
-        yield Fact(
-            f"{NOT_APPLICABLE} not applicable", (" ".join(result.not_applicable),), Tone.MUTED
-        )
+    silent = silent_rules(result)
+    for rules in silent:
+        yield Fact(rules.label, (rules.text(with_codes=with_codes),), Tone.MUTED)
     yield Paragraph(f"{result.coverage.share}.", Tone.MUTED)
+    if silent:
+        says = "how many of each family" if with_codes else "their codes"
+        yield Painted((Piece(f"S  {says}", ink(MUTED, PANEL), "app.rules"),))

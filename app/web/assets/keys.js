@@ -32,6 +32,7 @@ const OPENS = {
   search: () => byId("find").focus(),
   picture: () => savePicture(byId("trace").dataset.file ?? ""),
   light: theme.toggle,
+  rules: () => document.querySelectorAll("#about details.codes").forEach((each) => each.toggleAttribute("open")),
   help: () => overlay("help", !byId("help").matches(".open")),
   clear,
   follow: live.follow,

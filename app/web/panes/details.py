@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from dash import html
@@ -14,6 +13,7 @@ from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import SEVERITY_MARKS, WAITS
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph
+from stepscope.app.present.silent_rules import silent_rules
 from stepscope.app.present.where import num_steps
 from stepscope.app.printable import plain
 from stepscope.app.units import count
@@ -36,8 +36,8 @@ def about(loaded: LoadedTrace, resolved: Resolved) -> list[Component]:
 
 def _about_trace(loaded: LoadedTrace) -> list[Component]:
     told = [html.H2(_breakable(loaded.trace.name)), *components(_trace(loaded))]
-    if loaded.result and loaded.result.not_applicable:
-        told += _not_applicable(loaded.result)
+    if loaded.result:
+        told += _silent(loaded.result)
     return told
 
 
@@ -50,18 +50,15 @@ def _breakable(name: str) -> list[str | Component]:
     return [part for word in words for part in (word, html.Wbr())][:-1]
 
 
-def _not_applicable(checked: CheckResult) -> list[Component]:
-    """How much of the check could not judge, and on a click which rules these are."""
-    codes = checked.not_applicable
-    families = Counter(code.rstrip("0123456789") for code in codes)
-    each = " · ".join(f"{family} {number}" for family, number in families.items())
-    summary = html.Summary(f"{times(len(codes), 'rule')}: {each}")
-    listed = html.Details([summary, html.P(" ".join(codes), className="muted")], open=False)
-    return [
-        html.H3("not applicable"),
-        html.P(f"{checked.coverage.share}."),
-        listed,
-    ]
+def _silent(checked: CheckResult) -> Iterator[Component]:
+    """Rules that found nothing, and rules that could not judge: their codes on a click."""
+    for rules in silent_rules(checked):
+        yield html.H3(rules.label)
+        if checked.not_applicable and rules.codes == tuple(checked.not_applicable):
+            yield html.P(f"{checked.coverage.share}.")
+        summary = html.Summary(f"{times(len(rules.codes), 'rule')}: {rules.by_family}")
+        codes = html.P(" ".join(rules.codes), className="muted")
+        yield html.Details([summary, codes], open=False, className="codes")
 
 
 def _found(checked: CheckResult) -> Iterator[Fact]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from stepscope.analyzers.check.run import CheckResult
 from stepscope.analyzers.findings.finding import Finding
-from stepscope.app.palette import FLAG_GLYPH, NOT_APPLICABLE, SEVERITY_MARKS
+from stepscope.analyzers.findings.wording import times
+from stepscope.app.palette import FLAG_GLYPH, SEVERITY_MARKS
 from stepscope.app.present.about import identity, told_of_it
 from stepscope.app.present.blame_bars import LOOKS, by_group, of_which
 from stepscope.app.present.blame_tables import swatch_of, totals_table
-from stepscope.app.present.blocks import Block, Fact, Heading, Paragraph, Table, Tone
+from stepscope.app.present.blocks import Block, Fact, Paragraph, Table
 from stepscope.app.present.details import finding_blocks
 from stepscope.app.present.report_text import summed
+from stepscope.app.present.silent_rules import silent_rules
 from stepscope.app.present.spans.flag_words import rows_of
 from stepscope.app.present.summary.serving import served_slo
 from stepscope.app.present.where import num_steps, place, when
@@ -45,7 +48,7 @@ class Room:
 def overview(loaded: LoadedTrace) -> str:
     """What the trace is, what was found, and its batches over the run."""
     left = markup(_about(loaded))
-    right = markup(_found(loaded))
+    right = markup(_found(loaded)) + "".join(_silent(loaded.found))
     chart = painted(drawings.batches(loaded.composition)) if loaded.steps else ""
     return tag("div", tag("div", left) + tag("div", right), "columns") + chart
 
@@ -70,14 +73,16 @@ def _found(loaded: LoadedTrace) -> Iterator[Block]:
             for code, of in by_rule.items()
         )
         yield Table(("", "rule", "", "found"), rows)
-    clean = [code for code, number in result.counts.items() if not number]
-    if clean:
-        yield Heading("found nothing")
-        yield Paragraph(" ".join(clean), Tone.MUTED)
-    if result.not_applicable:
-        yield Heading(f"{NOT_APPLICABLE} not applicable")
-        yield Paragraph(f"{result.coverage.share}.")
-        yield Paragraph(" ".join(result.not_applicable), Tone.MUTED)
+
+
+def _silent(result: CheckResult) -> Iterator[str]:
+    """Rules that found nothing, and rules that could not judge: their codes on a click."""
+    for rules in silent_rules(result):
+        yield tag("h4", text(rules.label))
+        if rules.codes == tuple(result.not_applicable):
+            yield tag("p", text(f"{result.coverage.share}."))
+        summary = tag("summary", text(f"{times(len(rules.codes), 'rule')}: {rules.by_family}"))
+        yield tag("details", summary + tag("p", text(" ".join(rules.codes)), "muted"), "codes")
 
 
 def findings(loaded: LoadedTrace, letter: str, room: Room) -> str:

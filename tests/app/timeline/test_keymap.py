@@ -22,5 +22,5 @@ def test_every_action_has_one_entry_and_says_what_it_does() -> None:
 
 
 def test_every_action_is_a_move_but_for_what_opens_something_or_the_looks() -> None:
-    others = {"search", "help", "picture", "flag", "flags", "light"}
+    others = {"search", "help", "picture", "flag", "flags", "light", "rules"}
     assert {each.action for each in (*KEYMAP, *FLAGS)} - others == MOVES.keys()

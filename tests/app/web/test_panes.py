@@ -256,8 +256,10 @@ def test_an_answer_of_very_many_rows_is_cut_and_says_so() -> None:
 def test_rules_that_could_not_judge_are_counted_by_family_and_listed_on_a_click() -> None:
     told = about(small(), resolve(small(), ""))
 
-    (details,) = (each for each in told if isinstance(each, html.Details))
+    clean, details = (each for each in told if isinstance(each, html.Details))
     codes = check(conflict_trace()).not_applicable
+    assert "COR002" in said(clean)
+    assert not {*codes} & {*said(clean).split()}
     assert vars(details)["open"] is False
     assert said(details).startswith(f"{len(codes)} rules: ")
     assert all(code in said(details) for code in codes)

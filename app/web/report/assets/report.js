@@ -157,7 +157,7 @@ function clear() {
 }
 
 /** @type {Record<string, () => void>} */
-const MOVES = { focus, clear, picture: () => savePicture(model().name), "next-finding": () => walk(1), "previous-finding": () => walk(-1), "next-flag": () => walkFlags(1), "previous-flag": () => walkFlags(-1) };
+const MOVES = { focus, clear, rules: () => document.querySelectorAll("details.codes").forEach((each) => each.toggleAttribute("open")), picture: () => savePicture(model().name), "next-finding": () => walk(1), "previous-finding": () => walk(-1), "next-flag": () => walkFlags(1), "previous-flag": () => walkFlags(-1) };
 
 follow((changes) => {
   if (changes.go) MOVES[changes.go]?.();

@@ -53,6 +53,21 @@ def test_a_rule_explains_itself_and_escape_closes_it(revisit: Open) -> None:
     expect(page.locator("#explain")).not_to_be_visible()
 
 
+def test_a_key_shows_the_codes_of_rules_that_found_nothing_or_could_not_judge(
+    revisit: Open,
+) -> None:
+    opened = revisit(SMALL)
+    page = opened.go()
+    codes = page.locator("#about details.codes p")
+
+    page.keyboard.press("S")
+    expect(codes.first).to_be_visible()
+    expect(codes.first).to_contain_text("COR002")
+    expect(codes.last).to_contain_text("COL001")
+    page.keyboard.press("S")
+    expect(codes.first).not_to_be_visible()
+
+
 def test_help_lists_every_key(revisit: Open) -> None:
     opened = revisit(SMALL)
     page = opened.go()
