@@ -36,7 +36,7 @@ async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
         kinds = [line.split()[::2] for line in said.splitlines() if "95.0 µs" in line]
         assert [kind[0] for kind in kinds] == ["prefill", "decode", "mixed"]
         assert "✖ COR001      1  mix-on-occupied-group" in said
-        assert re.search(r"✔ clean +[A-Z]{3} \d+ · ", said)
+        assert re.search(r"✔ clean +[A-Z]{3} \d+", said)
         assert re.search(r"○ not applicable [\w · ]+COL \d+", said)
         assert "COL001" not in said
         assert said.index("FINDINGS") < said.index("12 STEPS") < said.index("TABLES")
