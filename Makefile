@@ -16,7 +16,7 @@ FUZZ_SECONDS ?= 300
 # in memory, on one thread a worker: traces of tests are small. `make test-all` takes the defaults.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --durations=10
 
-.PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random mutants samples screenshots docs clean
+.PHONY: demo test test-all test-vllm test-sglang check bench bench-vllm bench-sglang fuzz sanitize matrix replays exact random mutants samples screenshots gallery docs clean
 
 demo: .venv/run.stamp  ## record both scenarios, check them, say what to open next
 	rm -rf $(DEMO)
@@ -96,7 +96,10 @@ samples: .venv/dev.stamp  ## make sample_traces/ again
 screenshots: .venv/dev.stamp  ## take the README's pictures again
 	$(BIN)/python -m tests.docs.pictures.screenshots
 
-docs: .venv/dev.stamp  ## write again the pages that are made from code, and build the site in out/site
+gallery: .venv/dev.stamp  ## record the five reports, and take the pictures of docs/gallery.md again
+	$(BIN)/python -m tests.docs.gallery
+
+docs: .venv/dev.stamp  ## write again the pages that are made from code, record the gallery's reports, build the site in out/site
 	$(BIN)/python -m tests.docs.rule_pages
 	$(BIN)/python -m tests.pages
 	$(BIN)/python -m tests.docs.site

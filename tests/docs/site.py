@@ -11,11 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from stepscope.analyzers.check.registry import FAMILIES
 from tests.conftest import ROOT
+from tests.docs.gallery import RECORDINGS, write_reports
 
 DOCS = ROOT / "docs"
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -29,6 +30,8 @@ FEATURES = (
 )
 EXTENSIONS = ("tables", "toc", "admonition", "pymdownx.highlight", "pymdownx.superfences")
 _TARGET = re.compile(r"\]\(([^)#\s]+)|(?:src|href)=\"([^\"#]+)\"")
+_REPORT = re.compile(r"^<!-- report: ([\w-]+) -->$", re.MULTILINE)
+"""Where the gallery has the link to a self-contained page, on the site alone."""
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 Nav = list[dict[str, object]]
 
@@ -67,7 +70,8 @@ def nav() -> Nav:
         {"Rules": [{"All rules": "docs/rules/README.md"}, *map(_family, FAMILIES)]},
         {"Reference": [_titled(page) for page in sorted((DOCS / "reference").glob("*.md"))]},
         {"How it works": [
-            _page("architecture"), _page("engine"), _page("seeds"), _page("costs"),
+            _page("architecture"), _page("engine"), _page("gallery"), _page("seeds"),
+            _page("costs"),
             {"Decisions": [_titled(page) for page in sorted((DOCS / "decisions").glob("*.md"))]},
         ]},
         {"Project": [_page("glossary"), *(_titled(ROOT / name) for name in BESIDE)]},
@@ -108,6 +112,23 @@ def lay_out(pages: Path) -> None:
         shutil.copy(ROOT / name, pages / name)
 
 
+def add_reports(pages: Path, reports: Sequence[Path]) -> None:
+    """Put self-contained pages beside the gallery, which then links to each; `lay_out` was first.
+
+    In the checkout there are none, as they are large, made from code, and one command away.
+    """
+    folder = pages / "docs" / "reports"
+    folder.mkdir()
+    for report in reports:
+        shutil.copy(report, folder)
+    gallery = pages / "docs" / "gallery.md"
+    text = gallery.read_text(encoding="utf-8")
+    link = (
+        r"[Open both recordings, before and after](reports/\1.html): one page that needs no server."
+    )
+    gallery.write_text(_REPORT.sub(link, text), encoding="utf-8")
+
+
 def broken(pages: Path) -> list[str]:
     """Links and pictures of the pages that lead to no file, as `page: target`."""
     found = []
@@ -129,12 +150,17 @@ def unlisted(pages: Path, menu: Nav) -> list[str]:
     return [name for name in names if f'"{name}"' not in listed]
 
 
-def build(out: Path) -> Path:
-    """Build the site below `out`; raises BrokenSite with all that is wrong."""
+def build(out: Path, reports: Sequence[Path] = ()) -> Path:
+    """Build the site below `out`; raises BrokenSite with all that is wrong.
+
+    Without `reports` the gallery has no links to self-contained pages.
+    """
     pages, site = out / "pages", out / "site"
     for folder in (pages, site):
         shutil.rmtree(folder, ignore_errors=True)
     lay_out(pages)
+    if reports:
+        add_reports(pages, reports)
     _refuse("leads nowhere", broken(pages))
     _refuse("is not in the menu", unlisted(pages, nav()))
     told = out / "mkdocs.yml"
@@ -155,6 +181,7 @@ def _refuse(why: str, found: Iterable[str]) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.stdout.write(f"built {build(OUT).relative_to(ROOT)}/index.html\n")
+        site = build(OUT, write_reports(RECORDINGS))
+        sys.stdout.write(f"built {site.relative_to(ROOT)}/index.html\n")
     except BrokenSite as error:
         sys.exit(str(error))

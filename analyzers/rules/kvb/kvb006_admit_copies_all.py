@@ -67,13 +67,13 @@ class AdmitCopiesAll:
 
     def check(self, trace: Trace) -> list[Finding]:
         """One finding per rank, with the number of admissions, placed at the worst step."""
-        worst = ("copied_bytes", "ts_ns", "step", "own_bytes")
+        worst = ("copied_bytes", "ts_ns", "step", "own_bytes", "buffer")
         costly = (
             _admissions(trace)
             .filter(pl.col("copied_bytes") > self.max_ratio * pl.col("own_bytes"))
             .group_by("rank")
             .agg(
-                pl.col(worst).sort_by(worst, descending=[True, False, False, False]).first(),
+                pl.col(worst).sort_by(worst, descending=[True, *[False] * 4]).first(),
                 pl.col("end_ns").max(),
                 all_copied_bytes=pl.col("copied_bytes").sum(),
                 all_own_bytes=pl.col("own_bytes").sum(),
@@ -92,6 +92,7 @@ class AdmitCopiesAll:
             f"{row['own_bytes']:,}"
         )
         evidence: Evidence = {
+            "buffer": row["buffer"],
             "admissions": row["count"],
             "steps": row["num_steps"],
             "copied_bytes": row["all_copied_bytes"],
@@ -102,7 +103,10 @@ class AdmitCopiesAll:
 
 
 def _admissions(trace: Trace) -> pl.LazyFrame:
-    """Steps that admitted to slots: what they copied of other slots, and what their own hold."""
+    """Steps that admitted to slots: what they copied of other slots, and what their own hold.
+
+    `buffer` is the one that was copied to first: a mirror, where there is one.
+    """
     step = ("rank", "step")
     admitted = (
         trace.allocations.filter(
@@ -121,6 +125,7 @@ def _admissions(trace: Trace) -> pl.LazyFrame:
         .agg(
             pl.col("ts_ns").min(), end_ns=pl.col("ts_ns").max(),
             copied_bytes=pl.col("num_bytes").sum(),
+            buffer=pl.col("buffer").sort_by("ts_ns", "buffer").first(),
         )
         .join(admitted, on=step, how="left")
         .filter(pl.col("num_admitted") > 0)

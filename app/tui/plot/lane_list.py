@@ -20,6 +20,13 @@ from stepscope.app.tui.plot.lane_painter import LanePainter, Painting, Shown, na
 from stepscope.app.tui.plot.span_bars import Plot
 from stepscope.app.tui.widgets.scrolling import Scrolling
 
+NEAR = 2
+"""Rows that are shown on both sides of the lane of a finding."""
+
+
+MOST_NAME = 44
+"""Cells that names of lanes take at most: an id of 36 letters, and what stands beside it."""
+
 
 class Lanes(Scrolling):
     """Draws the rows of a state that are on the screen, with one query for all of them."""
@@ -87,19 +94,21 @@ class Lanes(Scrolling):
             self.refresh()
 
     def reveal(self, row: int | None) -> None:
-        """Scroll so that a row shows, with what stands around it."""
+        """Scroll so that a row shows; that of a finding with rows on both sides of it."""
         if row is None:
             return
         top, height = self.scroll_offset.y, self.size.height
-        if not top <= row < top + height:
+        is_jump = self.state is not None and self.state.finding is not None
+        margin = min(NEAR, (height - 1) // 2) if is_jump else 0
+        if not top + margin <= row < top + height - margin:
             self.scroll_to(y=max(row - height // 2, 0), animate=False)
         else:
             self.scroll_to_region(Region(0, row, 1, 1), animate=False, x_axis=False)
 
     @property
     def gutter_width(self) -> int:
-        """Cells on the left that name the lanes: as wide as the names, within reason."""
-        most = max(self.room // 6, 11)
+        """Cells on the left that name the lanes: as wide as these, up to a third of the room."""
+        most = max(min(self.room // 3, MOST_NAME), 11)
         return min(max(self._widest + 3, 11), most)
 
     @property

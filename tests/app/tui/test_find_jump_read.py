@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stepscope.analyzers.check.run import check
@@ -26,6 +28,7 @@ from tests.app.tui.stage import (
     text_of,
 )
 from tests.tiers import sampled, slow
+from tests.traces import trace_of
 
 
 @slow
@@ -166,3 +169,24 @@ async def test_what_does_not_fit_is_scrolled_to_and_a_lane_far_down_comes_into_v
         row = state_of(pilot).row_of(state_of(pilot).lane)
         assert row is not None
         assert lanes.scroll_offset.y <= row < lanes.scroll_offset.y + lanes.size.height
+
+
+async def test_the_lane_of_a_finding_is_shown_with_the_lanes_on_both_sides_of_it() -> None:
+    requests = [f"req-{number:02}" for number in range(40)]
+    rows = [
+        {"step": 1, "ts_ns": 0, "request": request, "event": "arrive", "prompt_len": 8}
+        for request in requests
+    ]
+    async with opened(trace_of(lifecycle=rows), None, WIDE) as pilot:
+        await press(pilot, "2")
+        lanes, state = app_of(pilot).query_one(Lanes), state_of(pilot)
+        at_the_bottom = state.rows[lanes.size.height - 1].lane
+        assert at_the_bottom is not None
+        request = requests[at_the_bottom.id]
+        state.findings = [replace(STARVED, request=request, ts_ns=0, end_ns=1)]
+
+        await press(pilot, "n")
+
+        row = state.row_of(state.lane)
+        assert row == lanes.size.height - 1
+        assert row < lanes.scroll_offset.y + lanes.size.height - 2

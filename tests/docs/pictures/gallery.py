@@ -87,15 +87,16 @@ def main() -> int:
 def served(trace: Trace, result: CheckResult) -> Iterator[str]:
     """Serve the page of a trace, and give its address."""
     application = create_app(trace, result).server
-    server = Bounded("127.0.0.1", 0, application, bind("127.0.0.1", 0))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}/"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with bind("127.0.0.1", 0) as listener:
+        server = Bounded("127.0.0.1", 0, application, listener)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
 
 
 def picture_page(browser: Browser, trace: Trace, result: CheckResult, to: Path) -> None:

@@ -40,6 +40,7 @@ def test_copies_of_other_slots_for_an_admission_are_found() -> None:
         "with 160 bytes beside 80"
     )
     assert (found.step, found.ts_ns, found.end_ns, found.count) == (1, 55, 70, 1)
+    assert found.evidence["buffer"] == "mirror"
 
 
 def test_writing_the_admitted_slot_alone_is_clean() -> None:

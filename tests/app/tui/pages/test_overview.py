@@ -37,7 +37,7 @@ async def test_it_says_in_words_what_the_trace_is_and_what_was_found() -> None:
         assert [kind[0] for kind in kinds] == ["prefill", "decode", "mixed"]
         assert "✖ COR001      1  mix-on-occupied-group" in said
         assert re.search(r"✔ clean +[A-Z]{3} \d+", said)
-        assert re.search(r"○ not applicable [\w · ]+COL \d+", said)
+        assert "COL 1" in said.partition("○ not applicable")[2]
         assert "COL001" not in said
         assert said.index("FINDINGS") < said.index("12 STEPS") < said.index("TABLES")
 
