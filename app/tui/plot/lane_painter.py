@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from rich.style import Style
 from textual.strip import Strip
 
+from stepscope.analyzers.findings.finding import SEVERITIES, Finding
 from stepscope.analyzers.findings.wording import times
 from stepscope.app.palette import SEVERITY_MARKS, STATES
 from stepscope.app.timeline import Lane, Picture, Timeline
@@ -61,6 +63,11 @@ ABOUT = {
     "counters": "sampled numbers",
 }
 """What is in a section; the signs of its states follow."""
+
+
+MOST_MARKED = 2_000
+"""Findings that have a sign on their lanes, the worst first."""
+FindingMarks = dict[tuple[int, str], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +134,7 @@ class LanePainter:
         return (
             id(self.painting), tuple(self.outlines), state.cursor_ns, state.span is None,
             state.mark, state.marked_lanes, tuple(state.pins), tuple(state.collapsed),
+            id(state.findings),
         )  # fmt: skip
 
     def own(self, index: int) -> tuple[object, ...]:
@@ -174,6 +182,9 @@ class LanePainter:
             if x + width_of(entry) > line.width:
                 break
             x = line.put(x, entry, ink(MUTED, PANEL)) + 2
+        if is_collapsed:
+            hidden = [lane.id for lane in self.state.timeline.lanes if lane.section == row.section]
+            self._paint_findings(line, hidden, PANEL)
         return line
 
     def _lane(self, row: Row, lane: Lane, index: int) -> Line:
@@ -188,6 +199,7 @@ class LanePainter:
         self._paint_mark(line, row)
         self._paint_outlines(line, row, surface)
         self._paint_cursor(line, surface)
+        self._paint_findings(line, [each.id for each in row.lanes], surface)
         span = self.state.span
         if span and span.lane == lane.id and row.kind == "lane":
             outline(line, self.plot, span.start_ns, span.end_ns, ink(ACCENT, surface))
@@ -284,6 +296,19 @@ class LanePainter:
         if is_free:
             line.put(x, "┊", ink(BORDER if self.state.span else ACCENT, surface))
 
+    def _paint_findings(self, line: Line, lanes: Sequence[int], surface: str) -> None:
+        """Put a sign where a finding about any of these lanes begins, the worst first."""
+        marks = _marks_of(self.state)
+        taken: set[int] = set()
+        for severity in SEVERITIES:
+            own = (ts for lane in lanes for ts in marks.get((lane, severity), ()))
+            for x in sorted({self.plot.cell(ts) for ts in own}):
+                if not self.plot.left <= x < self.plot.right or {x - 1, x} & taken:
+                    continue
+                mark = SEVERITY_MARKS[severity]
+                line.put(x, mark.glyph, ink(mark.colour, surface, bold=True))
+                taken.add(x)
+
     def _paint_finding(self, line: Line) -> None:
         found = self.state.selection.finding
         if found is None or found.ts_ns is None:
@@ -292,6 +317,23 @@ class LanePainter:
         x = self.plot.cell(found.ts_ns)
         if self.plot.left <= x < self.plot.right:
             line.put(x, mark.glyph, ink(BACKGROUND, mark.colour, bold=True))
+
+
+_MARKS: WeakKeyDictionary[Timeline, tuple[Sequence[Finding], FindingMarks]] = WeakKeyDictionary()
+
+
+def _marks_of(state: Navigator) -> FindingMarks:
+    """When findings about a lane begin, by lane and severity; made once for a list of findings."""
+    findings = state.findings or ()
+    known = _MARKS.get(state.timeline)
+    if known is None or known[0] is not findings:
+        marks: FindingMarks = {}
+        for found in findings[:MOST_MARKED]:
+            lane = state.timeline.lane_of(found)
+            if lane is not None and found.ts_ns is not None:
+                marks.setdefault((lane, found.severity), []).append(found.ts_ns)
+        known = _MARKS[state.timeline] = findings, marks
+    return known[1]
 
 
 def section_legend(section: str, timeline: Timeline, hidden: Collection[int] = ()) -> list[str]:

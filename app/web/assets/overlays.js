@@ -51,8 +51,18 @@ function diverged(ctx, frame) {
  */
 const placeOf = (frame, lane) => frame.placed.findLast(({ row }) => row.lanes.includes(lane));
 
+/** The header of the collapsed section that a lane is in.
+ * @param {Frame} frame
+ * @param {number} lane
+ */
+function headerOf({ model, placed, view }, lane) {
+  const { section } = model.lanes[lane];
+  return view.collapse.includes(section) ? placed.find(({ row }) => row.kind === "section" && row.key === section) : undefined;
+}
+
 /**
- * Every finding has a tick over its lane; the current one is framed and has a line through all.
+ * Every finding has a tick over its lane, or over the header of the section that hides it; the
+ * current one is framed and has a line through all.
  * @param {Pen} ctx
  * @param {Frame} frame
  */
@@ -66,6 +76,11 @@ function findings(ctx, frame) {
     if (to < 0 || from > width) continue;
     const place = placeOf(frame, found.lane);
     if (current) through(ctx, frame, from);
+    const header = place ? undefined : headerOf(frame, found.lane);
+    if (header) {
+      ctx.fillStyle = colours[found.severity];
+      flag(ctx, from, header.y + 4);
+    }
     if (!place || (place.row.kind !== "lane" && !current)) continue;
     ctx.strokeStyle = ctx.fillStyle = colours[found.severity];
     if (!current) flag(ctx, from, place.y);
@@ -96,9 +111,9 @@ function through(ctx, { height, colours }, x) {
  */
 function flag(ctx, x, y) {
   ctx.beginPath();
-  ctx.moveTo(x - 3.5, y);
-  ctx.lineTo(x + 3.5, y);
-  ctx.lineTo(x, y + 5);
+  ctx.moveTo(x - 5, y);
+  ctx.lineTo(x + 5, y);
+  ctx.lineTo(x, y + 8);
   ctx.fill();
 }
 

@@ -148,7 +148,7 @@ async def test_what_needs_every_row_says_so_a_hostile_name_is_text_and_a_kill_is
 
             await pilot.press("2")
             engine.arrive()
-            await shows(pilot, "req-[b…script>")
+            await shows(pilot, "script>")
             assert "\x1b" not in screen_text(pilot)
             assert HOSTILE not in screen_text(pilot)
 

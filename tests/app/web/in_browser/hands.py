@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import Visit
@@ -58,12 +58,17 @@ def press(visit: Visit, keys: str) -> None:
 
 def colours_in(page: Page, lane: int) -> list[str]:
     """Colours that are painted in a lane's row, the most frequent first."""
-    found: list[str] = page.evaluate(COLOURS, lane)
+    return colours_beside(page, page.locator(f'#names [data-lane="{lane}"]').first)
+
+
+def colours_beside(page: Page, name: Locator) -> list[str]:
+    """Colours that are painted in the row that has this name, the most frequent first."""
+    found: list[str] = page.evaluate(COLOURS, name.element_handle())
     return found
 
 
-COLOURS = """(lane) => {
-  const row = document.querySelector(`#names [data-lane="${lane}"]`).getBoundingClientRect();
+COLOURS = """(name) => {
+  const row = name.getBoundingClientRect();
   const canvas = document.getElementById("canvas");
   const top = row.top - canvas.getBoundingClientRect().top;
   const copy = new OffscreenCanvas(canvas.width, row.height - 8);

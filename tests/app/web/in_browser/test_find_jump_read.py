@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from stepscope.app.palette import SEVERITY_MARKS
 from stepscope.engine.scenarios import scenario
 from stepscope.ingest.trace import Trace
 from tests.app.web.in_browser.conftest import begin
@@ -15,6 +16,7 @@ from tests.app.web.in_browser.hands import (
     SMALL,
     Open,
     address,
+    colours_beside,
     colours_in,
     press,
     shown_range,
@@ -24,6 +26,20 @@ from tests.app.web.small_traces import NUM_STEPS, STEP_NS, US
 from tests.tiers import slow
 
 pytestmark = pytest.mark.web
+
+
+def test_the_header_of_a_collapsed_section_has_the_signs_of_its_findings(revisit: Open) -> None:
+    opened = revisit(SMALL)
+    page = opened.go()
+    header = page.locator("#names .row", has_text="core groups").first
+    error = SEVERITY_MARKS["error"].colour
+    assert error not in colours_beside(page, header)
+
+    header.click()
+    opened.settle()
+
+    header = page.locator("#names .row", has_text="core groups").first
+    assert error in colours_beside(page, header)
 
 
 def test_a_finding_is_clicked_and_the_timeline_goes_there_and_the_details_say_why(
