@@ -68,7 +68,7 @@ function headerOf({ model, placed, view }, lane) {
  */
 function findings(ctx, frame) {
   const { model, view, colours, xOf, width } = frame;
-  for (const found of model.findings) {
+  for (const found of model.findings.toReversed()) { // the worst lies on top
     if (found.start === null || found.end === null || found.lane === null) continue;
     const from = xOf(found.start);
     const to = Math.max(xOf(found.end), from + 3);
