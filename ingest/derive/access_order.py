@@ -194,7 +194,7 @@ def _synchronise(
         clocks[stream][stream] = ts_ns
         if op == "record" and event is not None:
             recorded[event].add(stream)
-    is_settled = False
+    is_alone, is_settled = len(moment) == 1, False  # one row knows all after one turn
     while not is_settled:
         is_settled = True
         for stream, op, event in moment:
@@ -202,7 +202,7 @@ def _synchronise(
             if op != "record":
                 sources += _awaited(op, event, ts_ns, recorded, clocks, events)
             for source in sources:
-                is_settled &= not _join(clocks[stream], source)
+                is_settled &= not _join(clocks[stream], source) or is_alone
     for event, streams in recorded.items():
         events[event] = {}
         for stream in streams:

@@ -11,8 +11,9 @@ same goes for each request that ran without an admission.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from stepscope.ingest.derive.states import (
     is_list_of_arrivals,
     unknown_admissions,
 )
+from stepscope.ingest.derive.two_ended_queue import AT_END, QueueEvents, Stays, positions_of
 from stepscope.ingest.times import FAR_NS
 from stepscope.ingest.trace import Trace
 
@@ -44,6 +46,26 @@ POSITIONS = {
 Ints = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingQueue:
+    """One queue of a rank: how many waited at most, and who was at each position that is followed.
+
+    `parts` have position, from_ns, to_ns (null while the trace does not tell of a change) and
+    `entry`, which is the place of the stay in `turn` (the request's number), `ref` (the row of
+    `table` that put it into the queue) and `request`. They can be gone through once.
+    """
+
+    rank: int
+    queue: str | None
+    table: str
+    num_positions: int
+    num_followed: int
+    request: pl.Series
+    turn: npt.NDArray[np.integer[Any]]
+    ref: npt.NDArray[np.integer[Any]]
+    parts: Iterable[pl.DataFrame]
+
+
 def queue_positions(trace: Trace) -> pl.DataFrame:
     """Return which request was at each position of a waiting queue from when to when.
 
@@ -52,19 +74,42 @@ def queue_positions(trace: Trace) -> pl.DataFrame:
     `table` that put the request into the queue, and `num_positions` how many the queue ever had:
     of a long queue only the first are followed, as each change moves all that are behind it.
     """
+    parts = (_named(queue, part) for queue in waiting_queues(trace) for part in queue.parts)
+    return pl.concat([pl.DataFrame(schema=POSITIONS), *parts])
+
+
+def _named(queue: WaitingQueue, part: pl.DataFrame) -> pl.DataFrame:
+    """Rows of POSITIONS."""
+    entry = part["entry"]
+    return part.select(
+        "position", "from_ns", "to_ns",
+        rank=pl.lit(queue.rank), queue=pl.lit(queue.queue, pl.String), table=pl.lit(queue.table),
+        request=queue.request.gather(entry), turn=pl.Series(queue.turn[entry.to_numpy()]),
+        ref=pl.Series(queue.ref[entry.to_numpy()]), num_positions=pl.lit(queue.num_positions),
+    ).select(pl.col(column).cast(kind) for column, kind in POSITIONS.items())  # fmt: skip
+
+
+def waiting_queues(trace: Trace) -> Iterator[WaitingQueue]:
+    """The queues of each rank that anyone waited in, by rank and name; `queue_positions` in parts.
+
+    A million events are some seconds where requests are put into the middle of a queue or it is
+    sorted, as each place then depends on all before; else a tenth of that.
+    """
     if is_list_of_arrivals(trace):
-        return pl.DataFrame(schema=POSITIONS)
+        return
     unknown = unknown_admissions(trace.lifecycle).collect()
     ranks = [trace.table(table).select("rank") for table in ("lifecycle", "queue_order")]
     every = pl.concat(ranks).drop_nulls().unique().collect()["rank"].sort().to_list()
-    parts = (_of_rank(trace, rank, unknown.filter(pl.col("rank") == rank)) for rank in every)
-    return pl.concat([pl.DataFrame(schema=POSITIONS), *(each for each in parts if len(each))])
+    for rank in every:
+        yield from _of_rank(trace, rank, unknown.filter(pl.col("rank") == rank))
 
 
-def _of_rank(trace: Trace, rank: int, unknown: pl.DataFrame) -> pl.DataFrame:
+def _of_rank(trace: Trace, rank: int, unknown: pl.DataFrame) -> Iterator[WaitingQueue]:
     moves, orders = _moves(trace, rank, unknown), _orders(trace, rank)
-    if orders.is_empty() and not moves["is_admission"].any():
-        return pl.DataFrame(schema=POSITIONS)
+    if orders.is_empty():
+        if moves["is_admission"].any():
+            yield from _of_events(rank, moves.drop("is_admission"))
+        return
     names = pl.concat([moves["request"], orders["request"]]).unique(maintain_order=True)
     number = names.to_frame().with_row_index("number")
     moves = moves.join(number, on="request", how="left", maintain_order="left")
@@ -75,14 +120,67 @@ def _of_rank(trace: Trace, rank: int, unknown: pl.DataFrame) -> pl.DataFrame:
     sorts = members.select(
         "seq", "ts_ns", kind=pl.lit(SORT, pl.Int8), number=pl.int_range(pl.len(), dtype=pl.UInt32)
     )
-    events = pl.concat([moves.drop("request"), sorts], how="diagonal")
-    by = ["ts_ns"] if (events["seq"] == 0).all() else ["seq"]
-    events = events.sort(by, maintain_order=True)
-    num_moments = events["ts_ns"].n_unique() * max(orders["queue"].n_unique(), 1)
-    most = min(max(MOST_CHANGES // max(num_moments, 1), FEWEST_POSITIONS), MOST_POSITIONS)
+    events = _in_turn(pl.concat([moves.drop("request", "is_admission"), sorts], how="diagonal"))
+    most = _most_followed(events, max(orders["queue"].n_unique(), 1))
     queues = _Queues(sortings, most, is_followed=len(moves) > 0)
     queues.follow(events)
-    return queues.positions(rank, names)
+    yield from queues.queues(rank, names)
+
+
+def _of_events(rank: int, moves: pl.DataFrame) -> Iterator[WaitingQueue]:
+    """The one queue of a rank that never was sorted."""
+    events = _in_turn(moves)
+    request = events["request"]
+    number = request.cast(pl.Categorical(pl.Categories.random())).to_physical()
+    events = events.drop("request").with_columns(number=number)
+    most, times = _most_followed(events, 1), events["ts_ns"].to_numpy()
+    is_new = np.append(True, times[1:] != times[:-1])
+    found = positions_of(
+        QueueEvents(
+            (events["kind"] == ENTER).to_numpy(),
+            number.to_numpy().astype(np.int64),
+            events["index"].cast(pl.Int64).fill_null(AT_END).to_numpy(),
+            np.cumsum(is_new) - 1,
+        ),
+        most,
+    )
+    if found is None:
+        queues = _Queues((), most, is_followed=True)
+        queues.follow(events)
+        yield from queues.queues(rank, request.unique(maintain_order=True))
+        return
+    if found.longest:
+        yield WaitingQueue(
+            rank, None, "lifecycle", found.longest, min(most, found.longest), request,
+            number.to_numpy(), events["ref"].to_numpy(), _timed(found.stays, times[is_new]),
+        )  # fmt: skip
+
+
+def _timed(stays: Iterator[Stays], times: Ints) -> Iterator[pl.DataFrame]:
+    """Positions with their times, which are those of moments."""
+    for position, each in enumerate(stays):
+        last = pl.Series(np.append(times, 0)[each.last])
+        yield pl.DataFrame(
+            {
+                "position": np.full(len(each.first), position, np.int32),
+                "from_ns": times[each.first],
+                "to_ns": last.set(pl.Series(each.last == len(times)), None),
+                "entry": each.event,
+            }
+        )
+
+
+def _in_turn(events: pl.DataFrame) -> pl.DataFrame:
+    """Events in their order, at times that never go back."""
+    by = ["ts_ns"] if (events["seq"] == 0).all() else ["seq"]
+    ordered = events if events[by[0]].is_sorted() else events.sort(by, maintain_order=True)
+    return ordered.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS).cum_max())
+
+
+def _most_followed(events: pl.DataFrame, num_queues: int) -> int:
+    """How many positions are followed of each queue."""
+    num_moments = events["ts_ns"].n_unique() * num_queues
+    return min(max(MOST_CHANGES // max(num_moments, 1), FEWEST_POSITIONS), MOST_POSITIONS)
 
 
 def _moves(trace: Trace, rank: int, unknown: pl.DataFrame) -> pl.DataFrame:
@@ -193,7 +291,7 @@ class _Queue:
         goes_on = np.append(position[1:] != position[:-1], True)[: len(entry)]
         spans = pl.DataFrame({"position": position, "from_ns": from_ns, "entry": entry})
         spans = spans.with_columns(to_ns=to_ns.set(pl.Series(goes_on), None))
-        return spans.filter(pl.col("entry") != NO_ENTRY)
+        return spans.filter(pl.col("entry") != NO_ENTRY).cast({"position": pl.Int32})
 
 
 class _Queues:
@@ -215,7 +313,6 @@ class _Queues:
 
     def follow(self, events: pl.DataFrame) -> None:
         """Apply the events in their order, and write down after each moment who is where."""
-        events = events.with_columns(pl.col("ts_ns").clip(-FAR_NS, FAR_NS).cum_max())
         now = None
         for ts_ns, kind, number, index, ref in events.select(
             "ts_ns", "kind", "number", "index", "ref"
@@ -228,43 +325,29 @@ class _Queues:
                 continue
             self._leave(number)
             if kind == ENTER:
-                queue, entry = self._named(self._entered), self._entry(number, ref)
+                queue, entry = self._queue_of(self._entered), self._entry(number, ref)
                 end = len(queue.entries)
                 queue.insert(end if index is None else min(max(index, 0), end), entry)
                 self._waiting[number] = queue, entry
         self._settle(now)
 
-    def positions(self, rank: int, names: pl.Series) -> pl.DataFrame:
-        """Who was where, as `queue_positions` returns it of one rank."""
-        requests = np.array(self._requests, np.int64)
-        is_recorded = pl.lit("lifecycle" if self._is_followed else "queue_order")
-        entries = pl.DataFrame({"number": requests, "ref": np.array(self._refs, np.int64)})
-        entries = entries.with_row_index("entry").cast({"entry": pl.Int64})
-        named = names.alias("request").to_frame().with_row_index("number")
-        entries = entries.join(
-            named.cast({"number": pl.Int64}), on="number", how="left", maintain_order="left"
-        )
-        parts = [
-            queue.spans(requests)
-            .join(entries, on="entry", how="left", maintain_order="left")
-            .with_columns(
-                rank=pl.lit(rank),
-                queue=pl.lit(name, pl.String),
-                turn="number",
-                table=is_recorded,
-                num_positions=pl.lit(queue.longest),
-            )
-            .select(pl.col(column).cast(kind) for column, kind in POSITIONS.items())
-            for name, queue in sorted(self._queues.items(), key=lambda each: each[0] or "")
-        ]
-        return pl.concat([pl.DataFrame(schema=POSITIONS), *parts])
+    def queues(self, rank: int, names: pl.Series) -> Iterator[WaitingQueue]:
+        """The queues with who was where in each; `names` are the requests by their numbers."""
+        turn, ref = np.array(self._requests, np.int64), np.array(self._refs, np.int64)
+        table = "lifecycle" if self._is_followed else "queue_order"
+        for name, queue in sorted(self._queues.items(), key=lambda each: each[0] or ""):
+            if queue.longest:
+                yield WaitingQueue(
+                    rank, name, table, queue.longest, min(queue.longest, self._most),
+                    names.gather(turn), turn, ref, [queue.spans(turn)],
+                )  # fmt: skip
 
     def _settle(self, ts_ns: int | None) -> None:
         for queue in self._queues.values():
             if ts_ns is not None and queue.first_changed != UNCHANGED:
                 queue.settle(ts_ns, self._most)
 
-    def _named(self, name: str | None) -> _Queue:
+    def _queue_of(self, name: str | None) -> _Queue:
         if name not in self._queues:
             self._queues[name] = _Queue()
         return self._queues[name]
@@ -280,7 +363,7 @@ class _Queues:
             place[0].remove(place[1])
 
     def _sort(self, sorting: _Sorting) -> None:
-        queue = self._named(sorting.queue)
+        queue = self._queue_of(sorting.queue)
         queue.first_changed = 0
         if not self._is_followed:
             rows = dict(zip(sorting.requests, sorting.refs, strict=True))

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from stepscope.app.text_table import print_table
+from tests.bench.bench_timeline.lane_rows import KINDS
 
 BENCHMARKS = (
     "bench_recorder",
@@ -24,6 +25,7 @@ BENCHMARKS = (
     "bench_mooncake",
     "bench_read",
     "bench_timeline",
+    "bench_timeline.lanes",
     "bench_beside_perfetto",
     "bench_check",
     "bench_fleet",
@@ -43,23 +45,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument("--long", action="store_true", help="what takes minutes, too: 1e8 spans")
+    parser.add_argument(
+        "--lane", action="append", help=f"of bench_timeline.lanes only this: {', '.join(KINDS)}"
+    )
     parser.add_argument("--json", type=Path, help="write the numbers there too")
     arguments = parser.parse_args()
     results: dict[str, list[dict[str, Any]]] = {}
     for name in arguments.names or BENCHMARKS:
         module = importlib.import_module(f"tests.bench.{name}")
         print(f"\n{name}: {(module.__doc__ or '').splitlines()[0]}")
-        results[name] = rows = _measured(module, is_long=arguments.long)
+        results[name] = rows = _measured(module, long=arguments.long, lanes=arguments.lane)
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
-def _measured(module: ModuleType, *, is_long: bool) -> list[dict[str, Any]]:
-    has_long = "long" in inspect.signature(module.measure).parameters
-    rows: list[dict[str, Any]] = (
-        module.measure(long=True) if is_long and has_long else module.measure()
-    )
+def _measured(module: ModuleType, **options: Any) -> list[dict[str, Any]]:
+    """Measure with those options that a benchmark takes and that are given."""
+    takes = inspect.signature(module.measure).parameters
+    given = {name: value for name, value in options.items() if value and name in takes}
+    rows: list[dict[str, Any]] = module.measure(**given)
     return rows
 
 

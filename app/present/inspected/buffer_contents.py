@@ -17,7 +17,7 @@ from stepscope.app.timeline import SpanView, Timeline
 from stepscope.app.timeline.lanes.buffers import contents_of
 from stepscope.app.units import count, duration
 from stepscope.ingest.derive.access_order import SYNCHRONISES
-from stepscope.ingest.derive.segments import AT_ONCE, BY_TOKENS, IN_EQUAL_PARTS, segment_times
+from stepscope.ingest.derive.segments import AT_ONCE, BY_TOKENS, IN_EQUAL_PARTS, division_of
 from stepscope.ingest.trace import Trace
 
 MOST_READS = 8
@@ -47,9 +47,7 @@ def segment_blocks(span: SpanView, trace: Trace) -> Iterator[Block]:
     if table != "segments":
         return
     key = trace.segments.select("rank", "step").slice(number, 1).collect().row(0)
-    only = (pl.col("rank") == key[0]) & (pl.col("step") == key[1])
-    times = segment_times(trace, only).filter(pl.col("ref") == number).collect()
-    if len(times) and (division := times["division"][0]):
+    if None not in key and (division := division_of(trace, *key)):
         yield Paragraph(DIVISIONS[division], Tone.MUTED)
 
 

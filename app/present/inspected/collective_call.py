@@ -56,7 +56,7 @@ def _group(row: Row) -> tuple[str, str]:
 def _of_group(row: Row, trace: Trace) -> pl.LazyFrame:
     """All recorded calls of the group that a call is of."""
     group, ranks = _group(row)
-    return trace.collectives.with_row_index("ref").filter(
+    return trace.collectives.filter(
         pl.col("inferred").is_null(),
         pl.coalesce("group", "stream", pl.lit("")) == group,
         pl.col("expected_ranks").fill_null("") == ranks,

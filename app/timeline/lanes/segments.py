@@ -20,20 +20,18 @@ _LANE = ["rank", "half"]
 
 def segment_lanes(trace: Trace, last_ns: int) -> LaneSpans:
     """Lay out `segments`; one that has not ended reaches `last_ns`."""
-    phases = trace.segments.with_row_index("ref").select("ref", "phase")
-    spans = (
-        segment_times(trace)
-        .join(phases, on="ref", how="left")
-        .select(
-            "rank", "ref",
-            half=pl.when(division=AT_ONCE).then("segment"),
-            start="from_ns",
-            end=pl.max_horizontal("from_ns", pl.col("to_ns").fill_null(last_ns)),
-            state=pl.col("phase").replace_strict(
-                STATE_OF_PHASE, default=palette.UNKNOWN, return_dtype=pl.UInt8
-            ),
+    spans = segment_times(trace).collect()
+    states = trace.segments.select(
+        pl.col("phase").replace_strict(
+            STATE_OF_PHASE, default=palette.UNKNOWN, return_dtype=pl.UInt8
         )
-        .collect()
+    ).collect()["phase"]
+    spans = spans.select(
+        "rank", "ref",
+        half=pl.when(division=AT_ONCE).then("segment"),
+        start="from_ns",
+        end=pl.max_horizontal("from_ns", pl.col("to_ns").fill_null(last_ns)),
+        state=states.gather(spans["ref"]),
     )  # fmt: skip
     lanes = spans.select(_LANE).unique().sort(_LANE).with_row_index("lane")
     ranks = lanes["rank"].unique().to_list()
