@@ -31,7 +31,7 @@ def write_rows(path: Path, frames: Mapping[str, pl.DataFrame], ranks: int = 1) -
             own = whole.filter(pl.col("rank") == rank)
             write_parquet(own, path / name / f"rank={rank}" / parquet_name(1, 1))
     states = dict.fromkeys(frames, "complete")
-    manifest = Manifest(producer="bench", tables=states, ranks=[*range(ranks)])
+    manifest = Manifest(producer="bench", tables=states, ranks=tuple(range(ranks)))
     write_manifest(manifest, path / "manifest.json")
 
 
@@ -59,7 +59,7 @@ def claimed_slots(num_rows: int) -> Frames:
         .group_by("request", "slot", maintain_order=True)
         .agg(pl.col("ts_ns").first(), pl.col("step").first(), last_ns=pl.col("ts_ns").last())
     )
-    columns = {"resource": pl.lit("slot"), "id": "slot", "owner": "request"}
+    columns: dict[str, Any] = {"resource": pl.lit("slot"), "id": "slot", "owner": "request"}
     claims = stays.select("ts_ns", "step", op=pl.lit("claim"), **columns)
     releases = stays.select(ts_ns=pl.col("last_ns") + STEP_NS - 1, op=pl.lit("release"), **columns)
     rows = pl.concat([claims, releases], how="diagonal").sort("ts_ns", maintain_order=True)
