@@ -167,4 +167,5 @@ def test_the_quick_walk_presses_every_key_that_moves() -> None:
         "help",
         "picture",
         "light",
+        "rules",
     }
